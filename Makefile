@@ -1,0 +1,75 @@
+# memoryd: what can be done here. `make help` lists it.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench replay device-check clean
+
+help:  ## show this list
+	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
+
+setup: $(STAMP)  ## install into .venv (done by every target that needs it)
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "setup: no '$(PYTHON)' here. Install Python 3.11 or newer, or say PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "setup: $$($(PYTHON) --version 2>&1) is too old; memoryd needs 3.11 or newer. Say PYTHON=python3.11 (or newer)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "setup: this Python cannot make virtual environments (python3-venv is missing). Remedy: apt-get install python3-venv"; exit 1; }
+	@echo "setup: $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
+	@touch $@
+
+demo: $(STAMP)  ## a throw-away daemon over this machine's logs: ask, show, delete
+	@$(BIN)/python examples/demo.py
+
+run: $(STAMP)  ## the daemon in the foreground, on your own logs
+	@exec $(BIN)/memoryd
+
+gate: $(STAMP)  ## every check that a change must pass (minutes)
+	@$(MAKE) --no-print-directory lint types layers test
+	@echo "gate: ok"
+
+gate-slow: $(STAMP)  ## the slower real checks: slow tests, then device-check
+	@echo "gate-slow: pytest -m slow"
+	@$(BIN)/python -m pytest -q -m slow
+	@$(MAKE) --no-print-directory device-check
+	@echo "gate-slow: ok"
+
+lint: $(STAMP)  ## ruff: format and rules
+	@echo "gate: ruff format --check"
+	@$(BIN)/ruff format --check --output-format concise . || { echo "remedy: $(BIN)/ruff format ."; exit 1; }
+	@echo "gate: ruff check"
+	@$(BIN)/ruff check --output-format concise .
+
+types: $(STAMP)  ## mypy --strict
+	@echo "gate: mypy --strict"
+	@$(BIN)/mypy --strict memoryd bxctl
+
+layers: $(STAMP)  ## import contracts: data flows downhill
+	@echo "gate: import contracts"
+	@$(BIN)/lint-imports --no-cache --no-logo
+
+test: $(STAMP)  ## pytest: random order, warnings are errors, docs tests among them
+	@echo "gate: pytest"
+	@$(BIN)/python -m pytest -q
+
+docs: $(STAMP)  ## only the docs tests
+	@$(BIN)/python -m pytest -q tests/test_docs.py
+
+bench: $(STAMP)  ## the table of ratios of docs/implementer-log.md
+	@$(BIN)/python -m bench
+
+replay: $(STAMP)  ## recorded sessions through the code that learns; CORPUS=DIR adds its session logs
+	@$(BIN)/bxctl memory lessons replay tests/replay/fixtures $(if $(CORPUS),$(CORPUS)/sessions)
+
+device-check: $(STAMP)  ## a disposable store and a real daemon, under two minutes
+	@$(BIN)/python examples/device_check.py
+
+clean:  ## remove the virtual environment and every cache
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

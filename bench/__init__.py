@@ -1,0 +1,1 @@
+"""Benchmarks: every figure is a ratio measured in one run against a limit or a peer. `make bench`."""

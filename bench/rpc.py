@@ -1,0 +1,215 @@
+"""Round trips over a Unix socket: memoryd's server against a bare echo on trio's own streams.
+
+Both decode each request and encode an answer with the same content; memoryd's also keeps its limits,
+checks grants and arguments, and logs. Server and client are processes of their own, both on one core
+(waking a second core costs more than either server does), interleaved round by round. A row is the
+median over the rounds of memoryd's rate divided by the bare echo's of the same round.
+
+Loads: one client asking and waiting; 64 clients doing so; one client with 64 requests in flight (32
+where each is a task, memoryd's limit). `echo` is answered on the spot, `task` by a task of its own.
+"""
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import selectors
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgpack
+import trio
+
+from bench.row import Row
+from memoryd import log
+from memoryd.db import Deadline
+from memoryd.serve.calls import Common, Quick, Slow, fitting
+from memoryd.serve.connection import IN_FLIGHT, Traffic
+from memoryd.serve.listening import Listening
+from memoryd.serve.peers import Asker, Capability
+from memoryd.serve.server import Server
+
+QUESTION = {"query": "socket timeout retry", "limit": 10, "order": "relevance"}
+HITS = [
+    {
+        "id": f"{number:020}", "kind": "assistant", "session": "s", "project": "memoryd",
+        "class": "internal", "untrusted": False, "score": 3.25 + number, "snippet": "x" * 120,
+    }
+    for number in range(10)
+]  # fmt: skip
+ROUNDS, SECONDS = 15, 0.3
+
+
+class Load(NamedTuple):
+    """How many clients ask, each with how many requests in flight."""
+
+    name: str
+    clients: int
+    flight: int
+
+
+LOADS = (
+    Load("1 client", 1, 1),
+    Load("64 clients", 64, 1),
+    Load("64 in flight", 1, 64),
+)
+
+
+class Echo(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """The arguments of the method under measurement."""
+
+    query: str
+    limit: int = 10
+    order: str = "relevance"
+
+
+def listener(path: str) -> socket.socket:
+    """Return a listening socket."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    sock.bind(path)
+    sock.listen(128)
+    return sock
+
+
+def serve_bare(path: str) -> None:
+    """Echo as plainly as trio and msgpack allow: no limits, no grants, no checks, no log."""
+
+    async def talk(stream: trio.SocketStream) -> None:
+        unpacker = msgpack.Unpacker()
+        packer = msgpack.Packer(autoreset=True)
+        with contextlib.suppress(trio.BrokenResourceError):
+            while chunk := await stream.receive_some(65536):
+                unpacker.feed(chunk)
+                out = [
+                    packer.pack([1, msgid, None, {"hits": HITS, "limit": params[0]["limit"]}])
+                    for _, msgid, _, params in unpacker
+                ]
+                await stream.send_all(b"".join(out))
+
+    async def main() -> None:
+        sock = trio.socket.from_stdlib_socket(listener(path))
+        await trio.serve_listeners(talk, [trio.SocketListener(sock)])
+
+    trio.run(main)
+
+
+def serve_memoryd(path: str) -> None:
+    """Serve the same answer through memoryd's server."""
+
+    def answer(asker: Asker, args: Echo) -> object:
+        return {"hits": HITS, "limit": args.limit}
+
+    async def later(asker: Asker, args: Echo, deadline: Deadline) -> object:
+        return answer(asker, args)
+
+    names = frozenset({"echo", "task"})
+    allowed = Capability(
+        "bench", 3, True, names, ("*",), "include", ("*",), frozenset({os.geteuid()})
+    )
+    log.configure()
+    server = Server(
+        {"echo": Quick(fitting(Echo), answer), "task": Slow(fitting(Echo), later)}, Traffic()
+    )
+    trio.run(server.run, [Listening(allowed, Path(path), listener(path), (0, 0))])
+
+
+def dial(path: str) -> socket.socket:
+    """Connect, waiting for a server that is just starting."""
+    for _ in range(500):
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.connect(path)
+        except OSError:
+            sock.close()
+            time.sleep(0.02)
+        else:
+            return sock
+    raise SystemExit("the server did not start")
+
+
+def rate(path: str, method: str, clients: int, flight: int, seconds: float) -> float:
+    """Return answers a second with `clients` connections, each with `flight` requests in flight."""
+    frame = msgpack.packb([0, 7, method, [QUESTION]])
+    socks = [dial(path) for _ in range(clients)]
+    socks[0].sendall(frame)
+    size = len(socks[0].recv(1 << 16))
+    selector = selectors.EpollSelector()
+    for sock in socks:
+        selector.register(sock, selectors.EVENT_READ, (sock, [0]))
+        sock.sendall(frames(frame, flight))
+    done, begun = 0, time.perf_counter()
+    while (spent := time.perf_counter() - begun) < seconds:
+        for key, _ in selector.select(1):
+            sock, held = key.data
+            held[0] += len(sock.recv(1 << 18))
+            whole, held[0] = divmod(held[0], size)
+            done += whole
+            if whole:
+                sock.sendall(frames(frame, whole))
+    for sock in socks:
+        sock.close()
+    return done / spent
+
+
+def frames(frame: bytes, count: int) -> bytes:
+    """Return `count` requests with different ids, since one connection may not use one twice."""
+    at = 3 if frame[2] == 0xCC else 2
+    return b"".join(
+        frame[:at] + bytes((number % 128,)) + frame[at + 1 :] for number in range(count)
+    )
+
+
+def rows(corpus: Path) -> list[Row]:
+    """Return the ratio of each load, measured in this run; no corpus is needed."""
+    found = measured(ROUNDS, SECONDS)
+    return [
+        Row(
+            f"RPC echo, {load.name}",
+            "a bare trio SocketStream echo",
+            found["echo", load.name],
+            0.9,
+            ">=",
+            detail=f"as a task of its own: {found['task', load.name]:.2f}",
+        )
+        for load in LOADS
+    ]
+
+
+def measured(rounds: int, seconds: float) -> dict[tuple[str, str], float]:
+    """Return (method, load) to the median ratio; `seconds` is how long each side runs each round."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    with tempfile.TemporaryDirectory() as folder:
+        bare, ours = f"{folder}/bare", f"{folder}/ours"
+        started = [start(serve_bare, bare), start(serve_memoryd, ours)]
+        try:
+            for _ in range(rounds):
+                for load, method in itertools.product(LOADS, ("echo", "task")):
+                    flight = load.flight if method == "echo" else min(load.flight, IN_FLIGHT)
+                    base = rate(bare, method, load.clients, flight, seconds)
+                    mine = rate(ours, method, load.clients, flight, seconds)
+                    ratios.setdefault((method, load.name), []).append(mine / base)
+        finally:
+            os.sched_setaffinity(0, cores)
+            for process in started:
+                process.terminate()
+                process.join()
+    return {key: round(statistics.median(found), 3) for key, found in ratios.items()}
+
+
+def start(serve: Callable[[str], None], path: str) -> multiprocessing.process.BaseProcess:
+    """Start a server in a fresh process on the core of this one."""
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(path,), daemon=True)
+    process.start()
+    return process
+
+
+if __name__ == "__main__":
+    for row in rows(Path()):
+        print(f"{row.metric}: {row.value} {row.better} {row.target}; {row.detail}")

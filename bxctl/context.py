@@ -1,0 +1,95 @@
+"""What a command has beside its own options: the environment, its output, and somebody to ask.
+
+In: the global options. Out: a connection to the daemon, or, for commands that can do without, a reader
+of the index itself. The configuration is looked at only when the usual socket does not answer, since
+reading it costs more than a search.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+
+from bxctl import output
+from bxctl.output import Output
+from memoryd import client
+from memoryd.errors import BadRequest, MemorydError, Unavailable
+
+if TYPE_CHECKING:
+    from memoryd import config
+
+OWNER_SOCKET = "memoryd"
+"""The owner's socket as it is called without configuration."""
+PATIENCE_S = 10.0
+"""How long a person waits for one answer before it counts as none."""
+
+
+class Memory(Protocol):
+    """Whoever answers: the daemon's client, or `bxctl.offline` in its place."""
+
+    server: dict[str, Any]
+
+    def call(self, method: str, /, **args: Any) -> Any:
+        """Return the answer. Raises: MemorydError."""
+
+    def pages(self, method: str, /, **args: Any) -> Iterator[Any]:
+        """Yield the answer page by page."""
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go of what it holds."""
+
+
+class Context(NamedTuple):
+    """One command's surroundings; `socket` is what ``--socket`` says: a name, a path, or None."""
+
+    env: Mapping[str, str]
+    out: Output
+    socket: str | None
+
+    def daemon(self) -> client.Client:
+        """Return a connection to the daemon. Raises: Unavailable, and what the configuration says."""
+        where = self.socket or OWNER_SOCKET
+        try:
+            return client.connect(where, timeout=PATIENCE_S, env=self.env)
+        except Unavailable as missing:
+            path = None if "/" in where else self._configured().path
+            if path is None:
+                raise missing from None
+            return client.connect(Path(path), timeout=PATIENCE_S, env=self.env)
+
+    def anybody(self) -> Memory:
+        """Return the daemon, or with a word to the person a reader of the index. Raises: MemorydError."""
+        try:
+            return self.daemon()
+        except Unavailable as missing:
+            if self.socket is not None and "/" in self.socket:
+                raise
+            down = missing
+        from bxctl import offline
+
+        try:
+            reader = offline.open_index(self.env, self._configured())
+        except MemorydError as error:
+            raise type(error)(f"{down.message}, and {error.message}", remedy=error.remedy) from None
+        output.say(f"{down.message}; answering from the index as it was {reader.age}")
+        return reader
+
+    def _configured(self) -> "config.Socket":
+        """Return the configured socket that is meant. Raises: BadRequest for none, ConfigError."""
+        from memoryd import config
+
+        sockets = config.load(self.env).config.socket
+        named = [socket for socket in sockets if socket.name == self.socket]
+        owners = [socket for socket in sockets if "*" in socket.tools]
+        for socket in named if self.socket else owners or sockets:
+            return socket
+        names = ", ".join(socket.name for socket in sockets)
+        raise BadRequest(f"no socket is called {self.socket!r}", remedy=f"there are {names}")

@@ -1,0 +1,38 @@
+"""The only place where time comes from, so that tests and replays can hold it still.
+
+Times are whole milliseconds since 1970 UTC; text is RFC 3339 in UTC with milliseconds.
+"""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def now_ms() -> int:
+    """Return the wall clock in milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic() -> float:
+    """Return seconds on a clock that never steps back, for deadlines and durations."""
+    return time.monotonic()
+
+
+def rfc3339(ms: int) -> str:
+    """Return `ms` as ``2026-01-02T03:04:05.006Z``."""
+    return (_EPOCH + ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_rfc3339(text: object) -> int | None:
+    """Return milliseconds since 1970 UTC, or None for what is no time; a missing offset means UTC."""
+    if not isinstance(text, str) or len(text) > 64:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // _MILLISECOND
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,97 @@
+"""The table of logs as it is kept in memory, so that a sweep over thousands of files asks no database.
+
+In: rows of `log` at the start, then each one that a committed transaction changed. Out: what is known of a
+log, by its key or by its name, and the sums that `status` shows.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from memoryd.index.identity import Seen
+from memoryd.index.table import GONE, LIVE, Log, Place
+from memoryd.labels import Label
+
+
+class Known(msgspec.Struct, frozen=True, gc=False):
+    """What is remembered of a log between its turns."""
+
+    id: int
+    place: Place
+    session: str
+    project: str | None
+    state: str
+    offset: int
+    records: int
+    label: Label
+    floor: Label
+    seen: Seen
+    indexed: int
+    left_out: int
+    unreadable: int
+    why: str | None
+    last_ts: int | None
+
+
+class Catalogue:
+    """Every log of an index, by key. Written by one thread; single look-ups are safe from any."""
+
+    def __init__(self, found: Iterable[Log]) -> None:
+        """Remember the logs of an index that was just opened."""
+        self.known: dict[int, Known] = {}
+        self._by_name: dict[str, frozenset[int]] = {}
+        for log in found:
+            self.put(log)
+
+    def put(self, log: Log) -> None:
+        """Remember a log as a committed transaction left it."""
+        if log.key not in self.known:
+            name = log.place.log
+            self._by_name[name] = self._by_name.get(name, frozenset()) | {log.key}
+        at = log.position
+        self.known[log.key] = Known(
+            log.id, log.place, log.session, log.project, log.state, at.offset, at.records, log.label,
+            log.floor, log.seen, log.indexed, log.left_out, log.unreadable, log.why, log.last_ts,
+        )  # fmt: skip
+
+    def drop(self, key: int) -> None:
+        """Forget a log that is no longer in the index."""
+        known = self.known.pop(key, None)
+        if known is not None:
+            name = known.place.log
+            self._by_name[name] = self._by_name[name] - {key}
+
+    def named(self, log: str) -> list[Known]:
+        """Return the logs at this path below any root."""
+        return [known for key in self._by_name.get(log, ()) if (known := self.known.get(key))]
+
+    def live(self) -> Iterator[tuple[int, Known]]:
+        """Yield the logs whose files are there, by key."""
+        return ((key, known) for key, known in list(self.known.items()) if known.state == LIVE)
+
+    def sums(self) -> "Sums":
+        """Return what all logs come to."""
+        sums = Sums()
+        for known in list(self.known.values()):
+            sums.logs += 1
+            sums.gone += known.state == GONE
+            sums.records += known.records
+            sums.indexed += known.indexed
+            sums.left_out += known.left_out
+            sums.unreadable += known.unreadable
+            if known.left_out:
+                sums.why[known.why or "its first record"] += known.left_out
+        return sums
+
+
+class Sums(msgspec.Struct):
+    """Totals over all logs; `why` counts rows left out by what first raised their logs."""
+
+    logs: int = 0
+    gone: int = 0
+    records: int = 0
+    indexed: int = 0
+    left_out: int = 0
+    unreadable: int = 0
+    why: Counter[str] = msgspec.field(default_factory=Counter)

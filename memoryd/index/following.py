@@ -1,0 +1,216 @@
+"""An open index that follows its logs: hints and sweeps in, committed rows out.
+
+In: a connection, the settings, hints that files have changed. Out: rows, one transaction a call, and the
+catalogue of logs as the last commit left it. One thread writes; `changed` may be called from any.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from errno import errorcode
+from pathlib import Path
+
+import apsw
+
+from memoryd import db
+from memoryd.clock import monotonic
+from memoryd.errors import IOFailed
+from memoryd.index import identity, schema, sweeping, table, vanished
+from memoryd.index.catalogue import Catalogue
+from memoryd.index.notes import NoteRows, index_notes
+from memoryd.index.pending import Pending
+from memoryd.index.rows import Counts
+from memoryd.index.settings import Settings
+from memoryd.index.writer import Budget, Turn, TurnFailed, Writer, index_log
+from memoryd.points import reached
+from memoryd.sources import ADAPTERS, LogFile, discover
+
+_MOST_HINTS = 65_536
+_Done = tuple[int, LogFile, Turn, bool]
+
+
+class Following:
+    """The logs of one open database. Keeps no lock and no file open between calls."""
+
+    def __init__(self, settings: Settings, connection: apsw.Connection) -> None:
+        """Read what the index knows of its logs. Raises: what `db.wrong` knows."""
+        self.settings = settings
+        self.connection = connection
+        self.meta = schema.read_meta(connection)
+        with db.translated():
+            next_id = schema.next_id(connection, len(settings.classes))
+            self.catalogue = Catalogue(table.every(connection))
+            self.notes = NoteRows(settings, connection)
+        self.writer = Writer(connection, settings, next_id)
+        self.pending = Pending()
+        self.missing: list[str] = []
+        self.skipped: list[discover.Skipped] = []
+        self.unusable: list[str] = []
+        self._sizes: dict[int, int] = {}
+        self._kept = vanished.keys(settings.home)
+        self._memory = _told(self.catalogue)
+        self._hints: deque[Path] = deque(maxlen=_MOST_HINTS)
+
+    def changed(self, paths: Iterable[Path]) -> None:
+        """Take the hint that these files may have changed. Safe from any thread."""
+        self._hints.extend(paths)
+
+    def wait(self) -> float | None:
+        """Return the seconds until a log is due; None: not before a hint or a sweep."""
+        if self._hints or self.notes.due:
+            return 0.0
+        return self.pending.due_in(monotonic())
+
+    def catch_up(self, budget: Budget) -> Counts:
+        """Read what is due, as far as the budget goes, in one transaction; return what it came to.
+
+        A log that cannot be read waits and delays no other. Raises: what `db.wrong` knows, with everything
+        taken back.
+        """
+        self._take_hints()
+        if self.wait() != 0.0:
+            return Counts()
+        taken: list[tuple[int, LogFile]] = []
+        done: list[_Done] = []
+        mark = self.writer.rows.mark()
+        try:
+            with db.transaction(self.connection):
+                notes = index_notes(self.writer, self.notes, budget.seconds)
+                self._turns(budget, taken, done)
+        except TurnFailed as failed:
+            self._take_back(mark, taken)
+            key, reason = self.writer.key_of(failed.file), reason_of(failed.error)
+            self.pending.failed(key, failed.file, reason, monotonic())
+            return Counts()
+        except BaseException:
+            self._take_back(mark, taken)
+            raise
+        reached("catch-up: committed")
+        self.notes.take(notes)
+        return self._committed(done).plus(notes.counts)
+
+    def sweep(self) -> None:
+        """Hold the folders against the table: find what no hint told, and what is gone.
+
+        Raises: IOFailed and what else `db.wrong` knows, with nothing changed.
+        """
+        self.notes.due = True
+        there = discover.discover(self.settings.roots, self._memory)
+        found = sweeping.look(self.settings, there, self.writer, self.catalogue)
+        mark = self.writer.rows.mark()
+        try:
+            with db.transaction(self.connection):
+                settled = sweeping.settle(self.settings, self.writer, self.catalogue, found)
+        except OSError as error:
+            self.writer.forget(mark)
+            raise IOFailed(f"a log cannot be kept ({reason_of(error)})") from error
+        except BaseException:
+            self.writer.forget(mark)
+            raise
+        reached("vanished: committed")
+        used = {known.place.root for known in self.catalogue.known.values()}
+        self.missing = [root for root in found.missing if root in used]
+        self.skipped = there.skipped
+        self._sizes = {key: seen.size for key, seen in found.sizes.items()}
+        self._take_over(settled)
+        for key, file in found.changed.items():
+            self.pending.put(key, file)
+
+    def lag(self) -> tuple[int, int]:
+        """Return how many logs, and about how many bytes of them, are not read yet."""
+        known, keys = self.catalogue.known, self.pending.keys()
+        read = {key: known[key].offset for key in keys if key in known}
+        return len(keys), sum(max(0, self._sizes.get(key, 0) - read.get(key, 0)) for key in keys)
+
+    def _take_hints(self) -> None:
+        """Let the logs wait that were named, if they have changed."""
+        while self._hints:
+            path = self._hints.popleft()
+            self.notes.due = self.notes.due or self.notes.concerns(path)
+            file = discover.log_at(path, self.settings.roots, self._memory)
+            if file is None:
+                continue
+            key = self.writer.key_of(file)
+            known = self.catalogue.known.get(key)
+            try:
+                seen = identity.seen(file.path.lstat())
+            except OSError:
+                continue  # the next sweep tells what became of it
+            if known is not None and sweeping.another_file(seen, known):
+                self.sweep()  # where is the one that was here?
+            elif sweeping.must_be_read(self.settings, known, file, seen):
+                self.pending.put(key, file)
+
+    def _turns(self, budget: Budget, taken: list[tuple[int, LogFile]], done: list[_Done]) -> None:
+        """Give logs their turns until the budget is used up."""
+        began = monotonic()
+        while (next_one := self.pending.take(monotonic())) is not None:
+            key, file = next_one
+            taken.append(next_one)
+            known = self.catalogue.known.get(key)
+            try:
+                number = None if known is None else known.id
+                turn, more = index_log(self.writer, file, number, budget)
+            except FileNotFoundError:
+                self.pending.drop(key)  # the next sweep tells what became of it
+            except OSError as error:
+                self.pending.failed(key, file, reason_of(error), monotonic())
+            else:
+                done.append((key, file, turn, more))
+            if monotonic() - began > budget.seconds:
+                break
+
+    def _committed(self, done: list[_Done]) -> Counts:
+        """Remember what a transaction wrote, now that it is on the disk."""
+        counts = Counts()
+        for key, file, turn, more in done:
+            counts = counts.plus(turn.counts)
+            self.catalogue.put(turn.log)
+            self.pending.succeeded(key)
+            if more:
+                self.pending.put(key, file)
+            if key in self._kept:
+                self._kept.discard(key)
+                vanished.path_of(self.settings.home, key).unlink(missing_ok=True)
+        return counts
+
+    def _take_back(self, mark: int, taken: list[tuple[int, LogFile]]) -> None:
+        """Give every log its turn again whose turn was rolled back."""
+        self.writer.forget(mark)
+        for key, file in reversed(taken):
+            self.pending.first(key, file)
+
+    def _take_over(self, settled: sweeping.Settled) -> None:
+        for key in settled.dropped:
+            self.catalogue.drop(key)
+            self.pending.drop(key)
+        for log in settled.logs:
+            self.catalogue.put(log)
+            if log.state == table.GONE:
+                self._kept.add(log.key)
+                self.pending.drop(log.key)
+        back = [key for key, known in self.catalogue.live() if key in self._kept]
+        paths = [vanished.path_of(self.settings.home, key) for key in back]
+        for path in (*settled.unlink, *paths):
+            path.unlink(missing_ok=True)
+        self._kept.difference_update(back)
+        self.unusable = settled.unusable
+
+
+def _told(catalogue: Catalogue) -> discover.Memory:
+    """Return the formats that earlier sweeps have told, so that no known log is opened to be told again."""
+    return {
+        Path(known.place.root, known.place.log): discover.Seen(
+            known.seen.dev,
+            known.seen.ino,
+            known.seen.size,
+            known.seen.mtime_ns,
+            ADAPTERS[known.place.source],
+        )
+        for _, known in catalogue.live()
+        if known.place.source in ADAPTERS and known.offset
+    }
+
+
+def reason_of(error: OSError) -> str:
+    """Return the system's word for what went wrong, such as ``EACCES``; never a path."""
+    return errorcode.get(error.errno or 0, type(error).__name__)

@@ -1,0 +1,63 @@
+"""Is the file at a path still the one that was read so far?
+
+In: an open file and what was recorded of it. Out: yes or no. A path alone says nothing (logs are rotated),
+an inode alone neither (ext4 gives a new file the inode of the one just deleted), and neither does the
+file's head (sessions share headers): so it is device, inode, a hash of the head and a hash of the bytes
+just before the offset, all together. What is changed in the middle of a file, with neither end and not
+the size touched, is seen by a rebuild only.
+"""
+
+import hashlib
+import os
+
+import msgspec
+
+HEAD_BYTES = 1024
+TAIL_BYTES = 256
+_MOST = (1 << 63) - 1
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """What a log's bytes looked like up to an offset: hashes of both ends, 16 bytes each."""
+
+    head: bytes = b""
+    tail: bytes = b""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What the folder says of a file: one look at it costs a microsecond, so every sweep takes one."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+
+
+def seen(status: os.stat_result) -> Seen:
+    """Return what is compared of a file's status; numbers beyond SQLite's are cut to 63 bits."""
+    return Seen(
+        status.st_dev & _MOST, status.st_ino & _MOST, status.st_size, status.st_mtime_ns & _MOST
+    )
+
+
+def marks(handle: int, offset: int) -> Marks:
+    """Return the marks of an open file for the first `offset` bytes. Raises: OSError."""
+    if offset == 0:
+        return Marks()
+    head = os.pread(handle, min(HEAD_BYTES, offset), 0)
+    length = min(TAIL_BYTES, offset)
+    return Marks(_hash(head), _hash(os.pread(handle, length, offset - length)))
+
+
+def same(handle: int, now: Seen, before: Seen, offset: int, before_marks: Marks) -> bool:
+    """Say whether the open file, seen `now`, goes on where `before` had been read up to `offset`.
+
+    Raises: OSError.
+    """
+    if (now.dev, now.ino) != (before.dev, before.ino) or now.size < offset:
+        return False
+    return marks(handle, offset) == before_marks
+
+
+def _hash(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()

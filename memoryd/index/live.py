@@ -1,0 +1,286 @@
+"""The index of one state folder: kept up to date, told of, replaced whole.
+
+In: the settings, hints, a rebuilt file. Out: rows, figures for `status`, a new generation. One thread calls
+everything here, the writer's; `changed`, `status`, `label_of` and `Index.generation` are safe from any.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from memoryd import db
+from memoryd.clock import monotonic
+from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound
+from memoryd.index import opening, schema, swap
+from memoryd.index.catalogue import Known, Sums
+from memoryd.index.following import Following
+from memoryd.index.process import Built
+from memoryd.index.rows import Counts
+from memoryd.index.settings import Settings
+from memoryd.index.swap import Gate
+from memoryd.index.writer import Budget
+from memoryd.labels import LOWEST, Label
+
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
+_ROUNDS = 20
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What the owner is told.
+
+    `why`: why there is nothing to serve. `fault`: the code of what the last try to write met. `lag_*`: what
+    is not read yet. `faults`: logs that cannot be read, with the system's word. `missing`: folders that are
+    configured and not there.
+    """
+
+    ready: bool
+    why: str
+    generation: str
+    fault: str = ""
+    sums: Sums = msgspec.field(default_factory=Sums)
+    lag_logs: int = 0
+    lag_bytes: int = 0
+    faults: dict[str, str] = {}
+    missing: list[str] = []
+    overrides_unreadable: int = 0
+
+
+class Index:
+    """An index open for writing, or the reason (`why`) why it must be rebuilt first."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Open the index of `settings.home`, making an empty one where there is none.
+
+        The caller holds the lock of the state folder. Raises: ConfigError, and what `db.wrong` knows.
+        """
+        self.settings = settings
+        self.why = ""
+        self._following: Following | None = None
+        self._fault: MemorydError | None = None
+        self._wait = self._retry_at = 0.0
+        self._open()
+
+    @property
+    def ready(self) -> bool:
+        """Say whether there is an index that may be served."""
+        return self._following is not None
+
+    @property
+    def generation(self) -> str:
+        """Return the name of the content that is served; "" where there is none."""
+        return "" if self._following is None else self._following.meta.generation
+
+    @property
+    def fault(self) -> str:
+        """Return the code of what the last try to write met; "" when it went well."""
+        return "" if self._fault is None else self._fault.code
+
+    def changed(self, paths: Iterable[Path]) -> None:
+        """Take the hint that these files may have changed."""
+        if self._following is not None:
+            self._following.changed(paths)
+
+    def catch_up(self, budget: Budget | None = None) -> tuple[Counts, bool]:
+        """Read what has changed, as far as the budget goes, in one transaction.
+
+        Returns what it came to, and whether to call again at once. A full, failing or busy disk takes
+        everything back and raises nothing: `wait` says when to try again, `status` what it was.
+        """
+        if self._following is None or self.wait() != 0.0:
+            return Counts(), False
+        try:
+            self._check_file()
+            counts = self._following.catch_up(budget or Budget())
+        except MemorydError as error:
+            self._failed(error)
+            return Counts(), False
+        self._fault, self._wait = None, 0.0
+        return counts, self.wait() == 0.0
+
+    def wait(self) -> float | None:
+        """Return the seconds until `catch_up` has something to do; None: not before a hint or a sweep."""
+        due = None if self._following is None else self._following.wait()
+        return None if due is None else max(due, self._retry_at - monotonic(), 0.0)
+
+    def sweep(self) -> None:
+        """Hold the folders against the index; `catch_up` then reads what was found.
+
+        Raises nothing for a full, failing or busy disk, as `catch_up`.
+        """
+        if self._following is None:
+            return
+        try:
+            self._check_file()
+            self._check_content()
+            self._following.sweep()
+            with db.translated():
+                self._following.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except MemorydError as error:
+            self._failed(error)
+
+    def label_of(self, log: str, n: int) -> Label:
+        """Return the label of the session whose log, a path below its root, has `n` records.
+
+        Raises: NotFound for a log that is not known, Behind while it is not read so far.
+        """
+        found = [] if self._following is None else self._following.catalogue.named(log)
+        if not found:
+            raise NotFound("no such log", remedy="name it by its path below its folder of logs")
+        if all(known.records < n for known in found):
+            raise Behind("that log is not read so far yet", remedy="ask again in a moment")
+        label = LOWEST
+        for known in found:
+            label = label.join(known.label)
+        return label
+
+    def logs(self) -> list[Known]:
+        """Return what is known of every log, in no order."""
+        return [] if self._following is None else list(self._following.catalogue.known.values())
+
+    def status(self) -> Status:
+        """Return what the owner is told."""
+        fault, following = self.fault, self._following
+        if following is None:
+            return Status(False, self.why, "", fault)
+        lag_logs, lag_bytes = following.lag()
+        faults = list(following.pending.faults.values())
+        return Status(
+            True,
+            "",
+            following.meta.generation,
+            self.fault,
+            following.catalogue.sums(),
+            lag_logs,
+            lag_bytes,
+            {fault.file.log: fault.reason for fault in faults}
+            | dict.fromkeys(following.unusable, "not whole"),
+            list(following.missing),
+            following.writer.floors.unreadable,
+        )
+
+    def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:
+        """Put a rebuilt index in the place of this one, so that each reader sees one or the other.
+
+        `force` accepts an index that lacks logs, or more than half of the rows, of the one that it replaces.
+        Raises: Conflict when it lacks them, IndexBusy when another process has the old index open, and what
+        reading logs and `db.wrong` know. Whatever is raised, the old index is served as before.
+        """
+        temp = Path(built.temp)
+        try:
+            self._complete(temp, force=force)
+            old = None if self._following is None else self._following.connection
+            connection = swap.publish(temp, self.settings.path, old, gate)
+        except BaseException:
+            swap.remove(temp)
+            self._resume(gate)
+            raise
+        self._following = Following(self.settings, connection)
+        self.why, self._fault, self._wait, self._retry_at = "", None, 0.0, 0.0
+        self.sweep()
+        self.catch_up()  # what was written since the last round, so that nothing seems to go back
+        gate.open()
+
+    def close(self) -> None:
+        """Close the database; a second call does nothing."""
+        if self._following is not None:
+            self._following.connection.close()
+            self._following = None
+
+    def _open(self) -> None:
+        connection, self.why = opening.find(self.settings)
+        self._following = None if connection is None else Following(self.settings, connection)
+        self._file = self._seen()
+
+    def _seen(self) -> tuple[int, int]:
+        """Return which file is at the index's path; (0, 0) for none."""
+        try:
+            status = self.settings.path.stat()
+        except OSError:
+            return 0, 0
+        return status.st_dev, status.st_ino
+
+    def _check_file(self) -> None:
+        """Open again what somebody put in the place of our file; what we wrote since is lost then."""
+        if self._following is not None and self._seen() != self._file:
+            self._open_again()
+
+    def _check_content(self) -> None:
+        """Open again what somebody copied over our file, which only a new connection can see."""
+        if self._following is None:
+            return
+        connection = db.reader(self.settings.path)
+        try:
+            generation = schema.read_meta(connection).generation
+        finally:
+            connection.close()
+        if generation != self._following.meta.generation:
+            self._open_again()
+
+    def _open_again(self) -> None:
+        self.close()
+        self._open()
+        if self._following is not None:
+            self._following.sweep()
+
+    def _failed(self, error: MemorydError) -> None:
+        """Remember what went wrong and wait longer each time; a damaged file is set aside at once."""
+        self._fault = error
+        self._wait = min(self._wait * 2, _LONGEST_WAIT) if self._wait else _FIRST_WAIT
+        self._retry_at = monotonic() + self._wait
+        if isinstance(error, db.Damaged):
+            self.close()
+            swap.set_aside(self.settings.path)
+            self.why = opening.DAMAGED
+        elif isinstance(error, IOFailed):
+            with suppress(MemorydError):
+                self._open_again()
+
+    def _complete(self, temp: Path, *, force: bool) -> None:
+        """Bring a rebuilt file up to what is on the disk now, and refuse it where it lacks what we have."""
+        self.sweep()
+        connection = db.builder(temp, journal="MEMORY")
+        try:
+            new = Following(self.settings, connection)
+            for _ in range(_ROUNDS):
+                new.sweep()
+                read = Counts()
+                while new.wait() == 0.0:
+                    read = read.plus(new.catch_up(Budget()))
+                if not read.records:
+                    break
+            lacking = "" if force or self._following is None else lacks(self._following, new)
+        finally:
+            connection.close()
+        if lacking:
+            swap.reject(temp, self.settings.path)
+            raise Conflict(
+                lacking, remedy="see what is missing; `bxctl reindex --offline --force` accepts it"
+            )
+
+    def _resume(self, gate: Gate) -> None:
+        """Serve the old index again after a publication that failed."""
+        if self._following is None:
+            return
+        self._open_again()
+        if self._following is not None:
+            gate.open()
+
+
+def lacks(old: Following, new: Following) -> str:
+    """Say what a new index lacks of the old one: logs that it could not read, or half of the rows; or ""."""
+    before, after = old.catalogue.known, new.catalogue.known
+    unread = [
+        known
+        for key, known in before.items()
+        if known.indexed and key not in after and key not in old.pending.faults
+    ]
+    if unread:
+        return f"the new index lacks {len(unread)} logs that cannot be read now"
+    both = [(before[key].indexed, after[key].indexed) for key in before if key in after]
+    had, has = sum(rows for rows, _ in both), sum(rows for _, rows in both)
+    if has * 2 < had:
+        return f"the new index has {has} rows of the same logs, the old one {had}"
+    return ""

@@ -1,0 +1,80 @@
+"""The index file found, or made, and opened for writing.
+
+In: the settings. Out: an open connection with what the index says of itself, or the reason why the one that
+is there cannot be served and must be rebuilt: ``damaged``, ``another version``, ``other settings``.
+"""
+
+import secrets
+from pathlib import Path
+
+import apsw
+
+from memoryd import db
+from memoryd.index import schema, swap
+from memoryd.index.salvage import salvage
+from memoryd.index.settings import Settings
+from memoryd.points import reached
+
+DAMAGED, OTHER_SETTINGS = "damaged", "other settings"
+
+
+def find(settings: Settings) -> tuple[apsw.Connection | None, str]:
+    """Open the index of `settings.home`, making an empty one where there is none.
+
+    Returns the connection and "", or None and why there is nothing to serve. A damaged file is set aside.
+    The caller holds the lock of the state folder: what killed rebuilds left is removed.
+
+    Raises: ConfigError for a foreign or newer database (left as it is), and what `db.wrong` knows.
+    """
+    db.check_engine()
+    path = settings.path
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    swap.sweep(path)
+    why = schema.check_file(path)
+    try:
+        if why == "absent":
+            _make_empty(settings)
+            why = ""
+        if not why:
+            connection = db.writer(path)
+            if _epoch(connection) == settings.epoch:
+                return connection, ""
+            try:
+                salvage(connection, settings)
+            finally:
+                connection.close()
+            why = OTHER_SETTINGS
+    except db.Damaged:
+        why = DAMAGED
+    if why == DAMAGED:
+        swap.set_aside(path)
+    return None, why
+
+
+def new_temp(path: Path) -> Path:
+    """Make an empty file beside the index for a new one, and return its path."""
+    temp = path.with_name(f"{path.name}.rebuild-{secrets.token_hex(8)}")
+    db.create(temp)
+    reached("rebuild: temp created")
+    return temp
+
+
+def _make_empty(settings: Settings) -> None:
+    """Put an empty index at its place, whole before it has its name."""
+    settings.path.unlink(missing_ok=True)  # of no bytes, or absent
+    swap.set_aside(settings.path)
+    temp = new_temp(settings.path)
+    connection = db.builder(temp)
+    schema.make(connection, settings)
+    connection.close()
+    swap.sync_file(temp)
+    temp.rename(settings.path)
+    swap.sync_folder(settings.path.parent)
+
+
+def _epoch(connection: apsw.Connection) -> str:
+    try:
+        return schema.read_meta(connection).epoch
+    except BaseException:
+        connection.close()
+        raise

@@ -1,0 +1,85 @@
+"""Which logs are to be read next: in turns, and those that failed not before their time.
+
+In: logs that are said to have changed, and how their turns ended. Out: the next one to read. A log with
+more to read goes to the end of the line, so that a fast one delays no other; one that cannot be read waits
+from one second, doubling, to a minute.
+"""
+
+from collections import OrderedDict
+
+import msgspec
+
+from memoryd.sources import LogFile
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Why a log cannot be read at present: the system's word for it, and when to try again."""
+
+    file: LogFile
+    reason: str
+    wait: float
+    due: float
+
+
+class Pending:
+    """The line of logs that wait for a turn, by their keys."""
+
+    def __init__(self) -> None:
+        """Start with nobody waiting."""
+        self._line: OrderedDict[int, LogFile] = OrderedDict()
+        self.faults: dict[int, Fault] = {}
+
+    def __len__(self) -> int:
+        """Return how many logs wait for a turn, those that failed aside."""
+        return len(self._line)
+
+    def __contains__(self, key: int) -> bool:
+        """Say whether a log waits for a turn, failed or not."""
+        return key in self._line or key in self.faults
+
+    def keys(self) -> list[int]:
+        """Return who waits, failed ones too."""
+        return [*self._line, *self.faults]
+
+    def put(self, key: int, file: LogFile) -> None:
+        """Let a log wait at the end of the line; one that waits, or waits for its fault, keeps its place."""
+        if key not in self.faults:
+            self._line.setdefault(key, file)
+
+    def first(self, key: int, file: LogFile) -> None:
+        """Let a log wait at the head of the line: its turn was taken back."""
+        self.put(key, file)
+        if key in self._line:
+            self._line.move_to_end(key, last=False)
+
+    def drop(self, key: int) -> None:
+        """Let a log wait no longer, nor be at fault: it is gone."""
+        self._line.pop(key, None)
+        self.faults.pop(key, None)
+
+    def take(self, now: float) -> tuple[int, LogFile] | None:
+        """Take the next log to read; None when none is due `now` (monotonic seconds)."""
+        for key in [key for key, fault in self.faults.items() if fault.due <= now]:
+            fault = self.faults[key]
+            self._line.setdefault(key, fault.file)
+            self.faults[key] = msgspec.structs.replace(fault, due=now + fault.wait)
+        return self._line.popitem(last=False) if self._line else None
+
+    def failed(self, key: int, file: LogFile, reason: str, now: float) -> None:
+        """Let a log that cannot be read wait, longer each time."""
+        before = self.faults.get(key)
+        wait = FIRST_WAIT if before is None else min(before.wait * 2, LONGEST_WAIT)
+        self.faults[key] = Fault(file, reason, wait, now + wait)
+
+    def succeeded(self, key: int) -> None:
+        """Forget the fault of a log that was read."""
+        self.faults.pop(key, None)
+
+    def due_in(self, now: float) -> float | None:
+        """Return the seconds until the next log is due; None when nobody waits."""
+        if self._line:
+            return 0.0
+        dues = [fault.due for fault in self.faults.values()]
+        return max(0.0, min(dues) - now) if dues else None

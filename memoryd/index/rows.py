@@ -1,0 +1,144 @@
+"""Rows on their way into the index, and what was counted while making them.
+
+In: a row's place (`Source`), its label, its text. Out: in each class's tables, in batches. Ids are given
+in the order of `add`, one counter over all classes. Text is masked here, once, for every row: nothing
+else writes text into the index.
+"""
+
+from functools import lru_cache
+from operator import concat
+from typing import NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.labels import Label
+from memoryd.records import Kind
+from memoryd.redact import secrets_many
+
+BATCH_ROWS = 4_000
+BATCH_CHARS = 2_000_000
+
+_astuple = msgspec.structs.astuple
+
+
+class Source(msgspec.Struct, frozen=True, gc=False):
+    """Where a row came from: its log's row id, record number, block; what and when it is (ms)."""
+
+    log: int
+    n: int
+    block: int
+    kind: Kind
+    ts: int | None
+    tool: str | None = None
+
+
+class Counts(msgspec.Struct):
+    """What a piece of work did: records read, rows indexed, rows left out (above `max_class`), bad lines."""
+
+    records: int = 0
+    indexed: int = 0
+    left_out: int = 0
+    unreadable: int = 0
+
+    def plus(self, other: "Counts") -> "Counts":
+        """Return both together."""
+        return Counts(
+            self.records + other.records,
+            self.indexed + other.indexed,
+            self.left_out + other.left_out,
+            self.unreadable + other.unreadable,
+        )
+
+
+class _Waiting(NamedTuple):
+    """Rows of one class: ids, texts, and what stands in its `row_` table but the length."""
+
+    ids: list[int]
+    texts: list[str]
+    rows: list[tuple[object, ...]]
+
+
+class Rows:
+    """Takes rows and writes them out class by class; `flush` before the transaction ends."""
+
+    def __init__(self, connection: apsw.Connection, classes: int, next_id: int) -> None:
+        """Take rows for the tables of `classes` classes; the first one gets `next_id`."""
+        self._connection = connection
+        self._next = next_id
+        self._waiting = [_Waiting([], [], []) for _ in range(classes)]
+        self._rows = self._chars = 0
+
+    def add(self, source: Source, label: Label, text: str) -> None:
+        """Take one row; writes out when enough are waiting. Raises: apsw.Error."""
+        ids, texts, rows = self._waiting[label.level]
+        ids.append(self._next)
+        texts.append(text)
+        rows.append((self._next, label.untrusted, *_astuple(source)))
+        self._next += 1
+        self._rows += 1
+        self._chars += len(text)
+        if self._rows >= BATCH_ROWS or self._chars >= BATCH_CHARS:
+            self.flush()
+
+    def mark(self) -> int:
+        """Return the id of the next row, to `forget` back to."""
+        return self._next
+
+    def forget(self, mark: int) -> None:
+        """Drop the rows that wait, after the transaction they belong to was rolled back to `mark`."""
+        self._clear()
+        self._next = mark
+
+    def flush(self) -> None:
+        """Write out what waits. Raises: apsw.Error."""
+        for level, waiting in enumerate(self._waiting):
+            if waiting.ids:
+                self._write(level, waiting)
+        self._clear()
+
+    def _clear(self) -> None:
+        for waiting in self._waiting:
+            for part in waiting:
+                part.clear()
+        self._rows = self._chars = 0
+
+    def _write(self, level: int, waiting: _Waiting) -> None:
+        self._insert(level, waiting.ids, secrets_many(waiting.texts))
+        sizes = self._connection.execute(
+            f"SELECT sz FROM ft_{level}_docsize WHERE id >= ? ORDER BY id", (waiting.ids[0],)
+        )
+        lengths = [_length(size) for (size,) in sizes]
+        self._connection.executemany(
+            f"INSERT INTO row_{level}(id, untrusted, log, n, block, kind, ts, tool, dl) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            map(concat, waiting.rows, lengths),
+        )
+
+    def _insert(self, level: int, ids: list[int], texts: list[str]) -> None:
+        sql = f"INSERT INTO ft_{level}(rowid, text) VALUES (?, ?)"
+        try:
+            self._connection.executemany(sql, zip(ids, texts, strict=True))
+        except UnicodeEncodeError:
+            # Half a surrogate pair, from arguments that were JSON in a string: no UTF-8 can hold it.
+            self._connection.execute(f"DELETE FROM ft_{level} WHERE rowid >= ?", (ids[0],))
+            clean = map(storable, texts)
+            self._connection.executemany(sql, zip(ids, clean, strict=True))
+
+
+def storable(text: str) -> str:
+    """Return `text` with every half of a surrogate pair replaced, so that it is UTF-8."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def tokens(size: bytes) -> int:
+    """Return the number of tokens that FTS5 noted for a row: one variable-length integer."""
+    number = 0
+    for byte in size:
+        number = number << 7 | byte & 0x7F
+    return number
+
+
+@lru_cache(maxsize=1 << 14)
+def _length(size: bytes) -> tuple[int]:
+    return (tokens(size),)

@@ -1,0 +1,74 @@
+"""What must be saved out of an index of other settings before it is rebuilt from the logs alone.
+
+In: the old index, open for reading, and today's settings. Out: kept files of logs that have vanished since,
+and floors for logs that were rewritten since; nothing else of it can be had only there. The old index's
+classes are taken by their names.
+"""
+
+from pathlib import Path
+
+import apsw
+
+from memoryd.index import floors, identity, schema, table, vanished
+from memoryd.index.settings import Settings
+from memoryd.index.table import Log
+from memoryd.index.vanished import label_of
+from memoryd.index.writer import key_of, label_at_end, opened, start_of
+from memoryd.labels import Label
+from memoryd.sources import LogFile, discover
+
+
+def salvage(connection: apsw.Connection, settings: Settings) -> None:
+    """Save what `connection`, an index of other settings, alone knows.
+
+    Raises: OSError when it cannot be written, and what `db.wrong` knows.
+    """
+    meta = schema.read_meta(connection)
+    ids = settings.ids
+    files = {key_of(ids, file): file for file in discover.discover(settings.roots).logs}
+    inodes = {(seen.dev, seen.ino) for seen in map(_seen, files.values()) if seen is not None}
+    there = {str(root.path) for root in settings.roots if root.path.is_dir()}
+    for log in table.every(connection):
+        if log.state != table.LIVE:
+            continue
+        if log.key in files:
+            _hold(settings, files[log.key], log, _label(log.peak, meta, settings))
+        elif _vanished(log, there, inodes) and settings.vanished == "keep":
+            vanished.write(settings.home, connection, log, meta.classes, meta.rules)
+
+
+def _hold(settings: Settings, file: LogFile, log: Log, peak: Label) -> None:
+    """Write a floor where the log was rewritten and its label would now be lower."""
+    try:
+        with opened(file) as (handle, seen):
+            at = log.position.offset
+            if not at or identity.same(handle, seen, log.seen, at, log.marks):
+                return
+            held = floors.read(settings.home, settings.ids, settings.classes).of(log.key)
+            end = label_at_end(settings, file, start_of(settings, file, held), handle)
+    except OSError:
+        return  # the rebuild tells of it
+    if not end.covers(peak):
+        why = "the log was rewritten"
+        floors.append(settings.home, log.place, peak, settings.classes, why)
+
+
+def _vanished(log: Log, there: set[str], inodes: set[tuple[int, int]]) -> bool:
+    return (
+        log.position.records > 0
+        and log.place.root in there
+        and not (Path(log.place.root) / log.place.log).exists()
+        and (log.seen.dev, log.seen.ino) not in inodes
+    )
+
+
+def _label(label: Label, meta: schema.Meta, settings: Settings) -> Label:
+    """Return what a label of the old index is today."""
+    return label_of(schema.class_of(meta.classes, label.level), label.untrusted, settings.classes)
+
+
+def _seen(file: LogFile) -> identity.Seen | None:
+    try:
+        return identity.seen(file.path.lstat())
+    except OSError:
+        return None

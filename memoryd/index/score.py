@@ -1,0 +1,74 @@
+"""The score of a row: Okapi BM25 with frequencies given from outside, computed by SQLite hit by hit.
+
+In: weights of the query's terms and the average length, both over what the reader may see. Out: one number
+a row, higher is better. FTS5's own ``bm25()`` takes its frequencies from the one table it runs on, which
+ruins the order where a subject sits in one class, and leaks where classes share a table; ours is told them.
+"""
+
+from collections.abc import Sequence
+from math import log
+
+import apsw
+
+K1 = 1.2
+B = 0.75
+LENGTH_FLOOR = 50
+"""Rows shorter than this many tokens count as this long, or two-word commands win every query."""
+_LEAST_WEIGHT = 1e-6
+FUNCTION = "memoryd_score"
+
+
+def weight(rows: int, frequency: int) -> float:
+    """Return what a term's presence is worth: its idf times (k1 + 1), never below a hair.
+
+    Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009, 3.5; the
+    constants and the floor are those of FTS5's bm25().
+    """
+    ratio = (rows - frequency + 0.5) / (frequency + 0.5)
+    return (log(ratio) if ratio > 1 else 0.0) * (K1 + 1) or _LEAST_WEIGHT * (K1 + 1)
+
+
+def saturation(length: int, average: float) -> float:
+    """Return what is added to a term's frequency below the line: k1 scaled by the row's length."""
+    return K1 * (1 - B + B * max(length, LENGTH_FLOOR) / average)
+
+
+class Scorer:
+    """The FTS5 auxiliary functions of one connection, loaded with one query's weights at a time."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        """Register the functions on `connection`."""
+        self._weights: tuple[tuple[int, float], ...] = ()
+        self._weight = self._base = self._slope = 0.0
+        # The statements of `figures` and `search` call both with exactly one number.
+        connection.register_fts5_function(FUNCTION, self._many)  # type: ignore[arg-type]  # see above
+        connection.register_fts5_function(f"{FUNCTION}_one", self._one)  # type: ignore[arg-type]  # see above
+
+    def load(self, weights: Sequence[float], first: int, average: float) -> str:
+        """Return the function's name once it scores by `weights` of the phrases from number `first` on.
+
+        `average`: the length of a row in tokens.
+        """
+        self._weights = tuple(enumerate(weights, first))
+        self._weight = weights[0]
+        self._base = K1 * (1 - B)
+        self._slope = K1 * B / average
+        return f"{FUNCTION}_one" if len(weights) == 1 and first == 0 else FUNCTION
+
+    # These run for every hit: no call but the one that asks, and max() would be one.
+
+    def _one(self, api: apsw.FTS5ExtensionApi, length: int) -> float:
+        found = api.inst_count
+        long = length if length > LENGTH_FLOOR else LENGTH_FLOOR  # noqa: FURB136 (max() is a call)
+        return self._weight * found / (found + self._base + self._slope * long)
+
+    def _many(self, api: apsw.FTS5ExtensionApi, length: int) -> float:
+        long = length if length > LENGTH_FLOOR else LENGTH_FLOOR  # noqa: FURB136 (max() is a call)
+        below = self._base + self._slope * long
+        offsets = api.phrase_column_offsets
+        total = 0.0
+        for phrase, weight_ in self._weights:
+            found = len(offsets(phrase, 0))
+            if found:
+                total += weight_ * found / (found + below)
+        return total

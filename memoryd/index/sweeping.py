@@ -1,0 +1,335 @@
+"""The truth about which logs there are: what the folders hold, held against the table of logs.
+
+In: the settings' folders, an index's writer and catalogue. Out: logs that must be read (`Found.changed`),
+and, in the caller's transaction, rows of logs that moved, vanished, expired or are no longer wanted. What a
+watcher tells is only a hint; everything it misses is found here.
+
+A file is gone only when its folder of logs is there and the file is not: a missing folder (a home that is
+not mounted) changes nothing and is told as `Found.missing`.
+"""
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from memoryd.clock import now_ms
+from memoryd.index import floors, identity, table, vanished
+from memoryd.index.catalogue import Catalogue, Known
+from memoryd.index.identity import Seen
+from memoryd.index.judging import Judge
+from memoryd.index.rows import Source
+from memoryd.index.settings import DAY_MS, Settings
+from memoryd.index.table import Log, Place
+from memoryd.index.writer import Writer, excluded, opened, place_of
+from memoryd.labels import Label
+from memoryd.records import KIND_WORDS
+from memoryd.sources import ADAPTERS, LogFile, discover
+
+
+class Found(msgspec.Struct):
+    """What a sweep saw. `sizes`: bytes of each log's file; `changed`: logs that must be read."""
+
+    changed: dict[int, LogFile] = {}
+    missing: list[str] = []
+    files: dict[int, LogFile] = {}
+    sizes: dict[int, Seen] = {}
+
+
+class Settled(msgspec.Struct):
+    """What a sweep changed, to be taken over once its transaction is committed.
+
+    `logs` are new contents of rows, `dropped` are keys; `unlink` are kept files that are no longer wanted,
+    `unusable` the names of those that do not say which log they were.
+    """
+
+    logs: list[Log] = []
+    dropped: list[int] = []
+    unlink: list[Path] = []
+    unusable: list[str] = []
+
+
+def look(settings: Settings, there: discover.Found, writer: Writer, catalogue: Catalogue) -> Found:
+    """Return what the folders hold and which logs must be read, from what `discover` found `there`."""
+    found = Found(missing=[str(root.path) for root in settings.roots if not root.path.is_dir()])
+    for file in (*there.logs, *_emptied(settings, there, catalogue)):
+        try:
+            seen = identity.seen(file.path.lstat())
+        except OSError:
+            continue  # gone since it was listed: the next sweep tells
+        key = writer.key_of(file)
+        found.files[key], found.sizes[key] = file, seen
+        known = catalogue.known.get(key)
+        if must_be_read(settings, known, file, seen) or _floor_moved(writer, key, known):
+            found.changed[key] = file
+    return found
+
+
+def _emptied(settings: Settings, there: discover.Found, catalogue: Catalogue) -> Iterator[LogFile]:
+    """Yield logs whose files hold too little now to tell their format: it is the one they had."""
+    undecided = {str(path): path for path in there.undecided}
+    if not undecided:
+        return
+    roots = {str(root.path): root for root in settings.roots}
+    for known in catalogue.known.values():
+        source, root, log = known.place
+        path = undecided.get(f"{root}/{log}")
+        if path is not None and root in roots:
+            yield LogFile(roots[root], ADAPTERS[source], path, log)
+
+
+def settle(settings: Settings, writer: Writer, catalogue: Catalogue, found: Found) -> Settled:
+    """Bring the rows of logs that moved, vanished, expired or are unwanted into line with the folders.
+
+    Runs inside the caller's transaction. Raises: OSError when a log cannot be kept, apsw.Error.
+    """
+    settled = Settled()
+    sweep = _Sweep(settings, writer, found, settled)
+    for key, known in list(catalogue.known.items()):
+        if key not in found.files:
+            sweep.without_file(key, known)
+        elif key not in found.changed:
+            sweep.with_file(key, known)
+        elif known.state == table.LIVE and another_file(found.sizes[key], known):
+            sweep.moved(key, known)
+    if settings.vanished == "keep":
+        for key in sorted(vanished.keys(settings.home) - set(catalogue.known) - set(found.files)):
+            sweep.take_in(vanished.path_of(settings.home, key))
+    return settled
+
+
+def index_kept(writer: Writer, path: Path) -> Log | None:
+    """Index a kept log again, under today's rules; None where its folder is no source any more.
+
+    Raises: OSError, vanished.Unusable, apsw.Error.
+    """
+    settings = writer.settings
+    about = vanished.head(path)
+    if about.root not in {str(root.path) for root in settings.roots}:
+        return None
+    log = vanished.log_of(about, settings, table.next_number(writer.connection))
+    judge = Judge(about, settings)
+    for kept in vanished.kept(path):
+        if kept is None:
+            log.unreadable += 1
+        elif kept.kind == vanished.RAISED:
+            judge.raised(kept)
+        elif kept.kind in KIND_WORDS:
+            _add_kept(writer, log, kept, judge.row(kept))
+    writer.rows.flush()
+    log.label = log.peak = judge.label
+    table.store(writer.connection, log)
+    return log
+
+
+def _add_kept(writer: Writer, log: Log, kept: vanished.Kept, label: Label) -> None:
+    if label.level > writer.settings.max_level:
+        log.left_out += 1
+        return
+    log.indexed += 1
+    kind = KIND_WORDS[kept.kind]
+    source = Source(log.id, kept.n, kept.block, kind, kept.ts, kept.tool)
+    writer.rows.add(source, label, kept.text or "")
+
+
+class _Sweep:
+    """One sweep's work on the rows."""
+
+    def __init__(self, settings: Settings, writer: Writer, found: Found, settled: Settled) -> None:
+        self.settings = settings
+        self.writer = writer
+        self.found = found
+        self.settled = settled
+        self.oldest = _oldest(settings)
+        self.roots = {str(root.path): root for root in settings.roots}
+
+    @cached_property
+    def by_path(self) -> dict[tuple[str, ...], int]:
+        """The keys of the logs that are there, by root and path."""
+        return {place_of(file)[1:]: key for key, file in self.found.files.items()}
+
+    @cached_property
+    def by_inode(self) -> dict[tuple[int, int], int]:
+        """The keys of the logs that are there, by device and inode."""
+        return {(seen.dev, seen.ino): key for key, seen in self.found.sizes.items()}
+
+    def with_file(self, key: int, known: Known) -> None:
+        """End the rows of a log that is too old, or whose project is not wanted any more."""
+        if known.state == table.LIVE and _age(known) < self.oldest:
+            self.empty(known, table.EXPIRED)
+        elif known.state == table.LIVE and excluded(
+            self.found.files[key].root.exclude, known.project
+        ):
+            self.empty(known, table.EXCLUDED)
+
+    def without_file(self, key: int, known: Known) -> None:
+        """Decide about a log that the folders do not hold."""
+        place = known.place
+        if place.root not in self.roots:
+            self.drop(key, known)
+        elif known.state == table.GONE:
+            if self.settings.vanished == "drop" or _age(known) < self.oldest:
+                self.drop(key, known)
+                if _age(known) < self.oldest:
+                    self.settled.unlink.append(vanished.path_of(self.settings.home, key))
+        elif place.root in self.found.missing:
+            return
+        elif known.state != table.LIVE:
+            self.drop(key, known)
+        else:
+            self.without_log(key, known)
+
+    def without_log(self, key: int, known: Known) -> None:
+        """Decide about a log at whose path `discover` found none."""
+        match _what_is_there(known.place):
+            case "nothing":
+                if not self.moved(key, known):
+                    self.vanish(key, known)
+            case "another format":
+                self.hand_on(known.label, self.by_path.get(known.place[1:]), known.place)
+                self.drop(key, known)
+            # What cannot be looked at stays as it is: it may be back in a moment.
+
+    def moved(self, key: int, known: Known) -> bool:
+        """Follow a log that has another path now; say whether it has."""
+        new = self.by_inode.get((known.seen.dev, known.seen.ino))
+        if new is None or new not in self.found.changed or not known.offset:
+            return False
+        file = self.found.files[new]
+        log = table.load(self.writer.connection, known.id)
+        if log is None or not _same_bytes(file, log):
+            return False
+        self.hand_on(log.floor, new, log.place)
+        self.settled.dropped.append(key)
+        if not _may_follow(file, log):
+            table.delete(self.writer.connection, log.id, len(self.settings.classes))
+            return True
+        log.key, log.place = new, place_of(file)
+        log.floor = self.writer.floors.of(new)
+        if not log.told:
+            log.session = table.session_of(log.place.log)
+        table.store(self.writer.connection, log)
+        self.settled.logs.append(log)
+        return True
+
+    def hand_on(self, label: Label, key: int | None, place: Place) -> None:
+        """Hold the log that is there now (`key`), or will be at `place`, to the label that one had."""
+        if key is None:
+            key = self.writer.ids.log_key(*place)
+        else:
+            place = place_of(self.found.files[key])
+        if not self.writer.floors.of(key).covers(label):
+            why = "the log was moved or rewritten"
+            floors.append(self.settings.home, place, label, self.settings.classes, why)
+            self.writer.floors.by_log[key] = self.writer.floors.of(key).join(label)
+
+    def vanish(self, key: int, known: Known) -> None:
+        """Keep a log whose file is gone, or drop its rows, as the owner wants it."""
+        log = table.load(self.writer.connection, known.id)
+        if log is None or self.settings.vanished == "drop" or not log.position.records:
+            self.drop(key, known)
+            return
+        names = self.settings.classes.names
+        vanished.write(
+            self.settings.home, self.writer.connection, log, names, self.settings.rules.fingerprint
+        )
+        log.state = table.GONE
+        table.store(self.writer.connection, log)
+        self.settled.logs.append(log)
+
+    def empty(self, known: Known, state: str) -> None:
+        """Delete a log's rows and remember why there are none."""
+        log = table.load(self.writer.connection, known.id)
+        if log is not None:
+            table.delete(self.writer.connection, log.id, len(self.settings.classes))
+            log.state, log.indexed, log.left_out = state, 0, 0
+            table.store(self.writer.connection, log)
+            self.settled.logs.append(log)
+
+    def drop(self, key: int, known: Known) -> None:
+        """Delete a log's rows and forget it."""
+        table.delete(self.writer.connection, known.id, len(self.settings.classes))
+        self.settled.dropped.append(key)
+
+    def take_in(self, path: Path) -> None:
+        """Index a log that was kept before this index was made."""
+        try:
+            log = index_kept(self.writer, path)
+        except vanished.Unusable:
+            self.settled.unusable.append(path.name)
+        else:
+            if log is not None:
+                self.settled.logs.append(log)
+
+
+def must_be_read(settings: Settings, known: Known | None, file: LogFile, seen: Seen) -> bool:
+    """Say whether a log whose file is `seen` so has changed since it was read."""
+    if known is None:
+        return young(settings, seen)
+    oldest = _oldest(settings)
+    match known.state:
+        case table.LIVE:
+            return seen != known.seen
+        case table.GONE:
+            return True
+        case table.EXPIRED:
+            return seen != known.seen or _age(known) >= oldest
+    other = another_file(seen, known) or seen.size < known.offset
+    return other or not excluded(file.root.exclude, known.project)
+
+
+def young(settings: Settings, seen: Seen) -> bool:
+    """Say whether a file was changed within `keep_days`: if not, no record in it can be younger."""
+    return seen.mtime_ns // 1_000_000 >= _oldest(settings)
+
+
+def _floor_moved(writer: Writer, key: int, known: Known | None) -> bool:
+    return known is not None and known.state == table.LIVE and known.floor != writer.floors.of(key)
+
+
+def another_file(seen: Seen, known: Known) -> bool:
+    """Say whether the file at a log's path is not the one that was read."""
+    return (seen.dev, seen.ino) != (known.seen.dev, known.seen.ino)
+
+
+def _what_is_there(place: Place) -> str:
+    """Say what is at a log's path: ``nothing`` of it, ``another format``, or ``unknown``."""
+    try:
+        handle = discover.open_below(Path(place.root), place.log)
+    except (FileNotFoundError, NotADirectoryError):
+        return "nothing"
+    except OSError as error:
+        return "nothing" if not error.errno else "unknown"
+    os.close(handle)
+    return "another format"
+
+
+def _same_bytes(file: LogFile, log: Log) -> bool:
+    try:
+        with opened(file) as (handle, seen):
+            return identity.same(handle, seen, log.seen, log.position.offset, log.marks)
+    except OSError:
+        return False
+
+
+def _may_follow(file: LogFile, log: Log) -> bool:
+    """Say whether a log at its new path means what it meant at the old one."""
+    new = place_of(file)
+    origin = file.adapter.origin
+    return (
+        log.state == table.LIVE
+        and (new.source, new.root) == (log.place.source, log.place.root)
+        and origin(file.log) == origin(log.place.log)
+    )
+
+
+def _oldest(settings: Settings) -> int:
+    """Return the time (ms) before which a log's newest record ends its rows; 0: never."""
+    return now_ms() - settings.keep_days * DAY_MS if settings.keep_days else 0
+
+
+def _age(known: Known) -> int:
+    """Return the time (ms) of a log's newest record, or of its file where no record tells one."""
+    return known.last_ts if known.last_ts is not None else known.seen.mtime_ns // 1_000_000

@@ -1,0 +1,244 @@
+"""The table of logs: how far each is read, what its label is, what was counted.
+
+In and out: `Log`, one row, loaded when a log gets its turn and stored with the rows it counts; and the
+fold's state between two turns (open calls, answered calls, trail), in tables of their own.
+"""
+
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.fold import State, call_hash
+from memoryd.index.identity import Marks, Seen
+from memoryd.labels import LOWEST, Label
+from memoryd.records import About
+from memoryd.sources.lines import Position
+
+GONE, LIVE, EXCLUDED, EXPIRED = "gone", "live", "excluded", "expired"
+
+
+class Place(NamedTuple):
+    """Which log: the adapter's id, the source's folder, the path below it."""
+
+    source: str
+    root: str
+    log: str
+
+
+class Log(msgspec.Struct):
+    """One log as the index knows it; the fields are the columns of table `log`."""
+
+    id: int
+    key: int
+    place: Place
+    session: str
+    project: str | None = None
+    agent: str | None = None
+    told: bool = False
+    state: str = LIVE
+    position: Position = Position()
+    label: Label = LOWEST
+    peak: Label = LOWEST
+    floor: Label = LOWEST
+    seen: Seen = Seen(0, 0, 0, 0)
+    marks: Marks = Marks()
+    indexed: int = 0
+    left_out: int = 0
+    unreadable: int = 0
+    why: str | None = None
+    first_ts: int | None = None
+    last_ts: int | None = None
+
+    def tell(self, about: About) -> None:
+        """Take over what a record says of its log; the first record that tells a thing decides it."""
+        if about.session is not None and not self.told:
+            self.session, self.told = about.session, True
+        if about.project is not None and self.project is None:
+            self.project = about.project
+        if about.agent is not None and self.agent is None:
+            self.agent = about.agent
+
+    def met(self, ts: int) -> None:
+        """Take a record's time into account."""
+        if self.first_ts is None or ts < self.first_ts:
+            self.first_ts = ts
+        if self.last_ts is None or ts > self.last_ts:
+            self.last_ts = ts
+
+
+class Open(NamedTuple):
+    """Where a call without a result stands, and of which tool it is."""
+
+    n: int
+    block: int
+    tool: str
+
+
+_NOWHERE = Open(-1, -1, "")
+
+
+class Event(NamedTuple):
+    """What raised a label: where, the call (by its place) whose result it was, or the name without a call."""
+
+    n: int
+    block: int
+    of: tuple[int, int] | None
+    name: str | None
+    ok: bool | None
+    level: int
+    untrusted: bool
+
+
+class Folding(msgspec.Struct):
+    """A log's fold between two turns: its state, where its open calls stand, what is not stored yet.
+
+    `stored` are the answered calls that the database already knows.
+    """
+
+    state: State
+    places: dict[str | bytes, Open] = {}
+    events: list[Event] = []
+    stored: frozenset[bytes] = frozenset()
+
+
+_COLUMNS = (
+    "id key source root log session project agent told state records offset discarding begun level untrusted "
+    "peak_level peak_untrusted floor_level floor_untrusted dev ino size mtime_ns head tail indexed left_out "
+    "unreadable why first_ts last_ts"
+).split()
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM log"
+_STORE = f"INSERT INTO log({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+_HASH_BYTES = 8
+_decode_trail = msgspec.msgpack.Decoder(tuple[bytes, list[Event]]).decode
+
+
+def session_of(log: str) -> str:
+    """Return the session that a log is called where no record tells one: its file's stem."""
+    return PurePosixPath(log).stem
+
+
+def load(connection: apsw.Connection, number: int) -> Log | None:
+    """Return the log with this row id. Raises: apsw.Error."""
+    row = connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
+    return None if row is None else _log(row)
+
+
+def every(connection: apsw.Connection) -> list[Log]:
+    """Return every log, by row id; notes have rows there too and are none. Raises: apsw.Error."""
+    return _where(connection, "source <> 'notes'")
+
+
+def notes(connection: apsw.Connection) -> list[Log]:
+    """Return the rows of notes, by row id. Raises: apsw.Error."""
+    return _where(connection, "source = 'notes'")
+
+
+def _where(connection: apsw.Connection, condition: str) -> list[Log]:
+    found = connection.execute(f"{_SELECT} WHERE {condition} ORDER BY id")
+    return [_log(row) for row in found]
+
+
+def next_number(connection: apsw.Connection) -> int:
+    """Return the row id of the next new log. Raises: apsw.Error."""
+    return int(str(connection.execute("SELECT coalesce(max(id), 0) + 1 FROM log").get))
+
+
+def store(connection: apsw.Connection, log: Log) -> None:
+    """Write a log's row. Raises: apsw.Error."""
+    at, seen, marks = log.position, log.seen, log.marks
+    row = (log.id, log.key, *log.place, log.session, log.project, log.agent, log.told, log.state,
+           at.records, at.offset, at.discarding, at.begun, *log.label, *log.peak, *log.floor,
+           seen.dev, seen.ino, seen.size, seen.mtime_ns, marks.head, marks.tail, log.indexed,
+           log.left_out, log.unreadable, log.why, log.first_ts, log.last_ts)  # fmt: skip
+    # Never INSERT OR REPLACE: its statement journal makes FTS5 write out a segment each time.
+    connection.execute("DELETE FROM log WHERE id = ?", (log.id,))
+    connection.execute(_STORE, row)
+
+
+def load_folding(connection: apsw.Connection, log: Log) -> Folding:
+    """Return the fold of a log as its last turn left it. Raises: apsw.Error."""
+    calls: dict[str | bytes, Label] = {}
+    places: dict[str | bytes, Open] = {}
+    found = connection.execute(
+        "SELECT call, level, untrusted, n, block, tool FROM call WHERE log = ?", (log.id,)
+    )
+    for call, level, untrusted, n, block, tool in found:
+        calls[call] = Label(level, bool(untrusted))
+        places[call] = Open(n, block, tool)
+    answered: set[bytes] = set()
+    for hashes, _ in trails(connection, log.id):
+        answered.update(hashes[at : at + _HASH_BYTES] for at in range(0, len(hashes), _HASH_BYTES))
+    state = State(log.label, calls, answered, [])
+    return Folding(state, places, [], frozenset(answered))
+
+
+def store_folding(connection: apsw.Connection, log: Log, first_n: int, folding: Folding) -> None:
+    """Write what a turn that began at record `first_n` changed. Raises: apsw.Error."""
+    calls: dict[str | bytes, Label] = {}
+    places: dict[str | bytes, Open] = {}
+    for call, label in folding.state.calls.items():
+        # An id may be a word of a record above `max_class`: only its hash is written.
+        key = call if isinstance(call, bytes) else call_hash(call)
+        calls[key] = calls.get(key, LOWEST).join(label)
+        places[key] = folding.places.get(call, _NOWHERE)
+    folding.state.calls, folding.places = calls, places
+    connection.execute("DELETE FROM call WHERE log = ?", (log.id,))
+    connection.executemany(
+        "INSERT INTO call(log, call, level, untrusted, n, block, tool) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(log.id, call, *calls[call], *place) for call, place in folding.places.items()],
+    )
+    new = folding.state.answered - folding.stored
+    if new or folding.events:
+        packed = msgspec.msgpack.encode((b"".join(sorted(new)), folding.events))
+        connection.execute(
+            "INSERT INTO trail(log, first_n, events) VALUES (?, ?, ?)", (log.id, first_n, packed)
+        )
+
+
+def trails(connection: apsw.Connection, number: int) -> list[tuple[bytes, list[Event]]]:
+    """Return a log's stored turns: hashes of the calls answered in each, and its events."""
+    found = connection.execute("SELECT events FROM trail WHERE log = ? ORDER BY first_n", (number,))
+    return [_decode_trail(row[0]) for row in found]
+
+
+def delete(connection: apsw.Connection, number: int, classes: int, *, row: bool = True) -> None:
+    """Delete all that a log has in the index, its own row too unless told otherwise. Raises: apsw.Error."""
+    for c in range(classes):
+        connection.execute(
+            f"DELETE FROM ft_{c} WHERE rowid IN (SELECT id FROM row_{c} WHERE log = ?)", (number,)
+        )
+        connection.execute(f"DELETE FROM row_{c} WHERE log = ?", (number,))
+    connection.execute("DELETE FROM call WHERE log = ?", (number,))
+    connection.execute("DELETE FROM trail WHERE log = ?", (number,))
+    if row:
+        connection.execute("DELETE FROM log WHERE id = ?", (number,))
+
+
+def _log(row: tuple[Any, ...]) -> Log:
+    (number, key, source, root, log, session, project, agent, told, state, records, offset, discarding,
+     begun, level, untrusted, peak_level, peak_untrusted, floor_level, floor_untrusted, dev, ino, size,
+     mtime_ns, head, tail, indexed, left_out, unreadable, why, first_ts, last_ts) = row  # fmt: skip
+    return Log(
+        id=number,
+        key=key,
+        place=Place(source, root, log),
+        session=session,
+        project=project,
+        agent=agent,
+        told=bool(told),
+        state=state,
+        position=Position(offset, records, bool(discarding), bool(begun)),
+        label=Label(level, bool(untrusted)),
+        peak=Label(peak_level, bool(peak_untrusted)),
+        floor=Label(floor_level, bool(floor_untrusted)),
+        seen=Seen(dev, ino, size, mtime_ns),
+        marks=Marks(head, tail),
+        indexed=indexed,
+        left_out=left_out,
+        unreadable=unreadable,
+        why=why,
+        first_ts=first_ts,
+        last_ts=last_ts,
+    )

@@ -1,0 +1,169 @@
+"""What mended it, with proof: the same tool with the same arguments that failed now succeeds.
+
+In: successful calls. Out: `fix` rows, evidence on the lessons they mend, and the steps in between as
+`fix_args`. A failure can be mended in its own session, or in one of the same project within 24 hours,
+measured from the failure. An unrelated success proves nothing. A lesson is credited only by what its own
+readers may see; a fix above it goes to a pattern at the label of both (`memoryd.lessons.promote`).
+"""
+
+from collections.abc import Iterable
+
+import apsw
+import msgspec
+
+from memoryd.labels import Label
+from memoryd.lessons import row, settings
+from memoryd.lessons.failure import shell_like
+from memoryd.lessons.pairing import Seen
+
+WINDOW = 24 * 3_600_000
+MOST_STEPS = 4
+MOST_ARGS = 300
+_STEP = 90
+
+_LOOKING = frozenset(
+    "ls cat head tail less more grep rg find fd tree pwd echo which wc file stat env printenv whoami date "
+    "sleep true clear history".split()
+)
+_READERS = frozenset(
+    "read grep glob ls list search view webfetch websearch fetch todowrite todoread task read_file "
+    "list_dir list_directory grep_search file_search codebase_search update_plan notebookread".split()
+)
+
+
+class Success(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that went well."""
+
+    log: str
+    n: int
+    session: str
+    project: str
+    tool: str
+    summary: str
+    fingerprint: str
+    at: int
+    label: Label
+
+    @classmethod
+    def of(cls, seen: Seen) -> "Success":
+        """Return what is needed of a call that was seen."""
+        return cls(
+            log=seen.log,
+            n=seen.n,
+            session=seen.session,
+            project=seen.project,
+            tool=seen.tool,
+            summary=seen.summary,
+            fingerprint=seen.fingerprint,
+            at=seen.at,
+            label=seen.label,
+        )
+
+
+def link(connection: apsw.Connection, success: Success) -> int:
+    """Credit a success with every error that the same call failed with before; return how many.
+
+    Each error is mended once by one success: a later one finds the fix that is there.
+    """
+    failures = connection.execute(
+        "SELECT error, max(at), max(level), max(untrusted), min(level), min(untrusted) FROM call "
+        "WHERE ok = 0 AND fingerprint = ? AND project = ? AND at <= ? "
+        "AND (session = ? OR at >= ?) AND NOT (log = ? AND n > ?) GROUP BY error",
+        (success.fingerprint, success.project, success.at, success.session, success.at - WINDOW,
+         success.log, success.n),
+    )  # fmt: skip
+    done = 0
+    for error, at, *_, level, untrusted in list(failures):
+        label = success.label.join(Label(level, bool(untrusted)))
+        if not _known(connection, (str(error), success.project, int(at)), label):
+            _fix(connection, success, (str(error), int(at)), label)
+            done += 1
+    settings.count(connection, "causal_links", done)
+    return done
+
+
+def link_later(connection: apsw.Connection, seen: Seen, error: str) -> None:
+    """Credit a success that was read before the failure it mends: logs are read in no order."""
+    found = connection.execute(
+        "SELECT log, n, session, project, tool, summary, fingerprint, at, level, untrusted FROM call "
+        "WHERE ok = 1 AND fingerprint = ? AND project = ? AND at > ? AND at <= ? AND log <> ? "
+        "ORDER BY at LIMIT 1",
+        (seen.fingerprint, seen.project, seen.at, seen.at + WINDOW, seen.log),
+    )
+    for *told, level, untrusted in list(found):
+        names = ("log", "n", "session", "project", "tool", "summary", "fingerprint", "at")
+        given = dict(zip(names, told, strict=True))
+        link(
+            connection,
+            msgspec.convert({**given, "label": (level, bool(untrusted))}, Success, strict=False),
+        )
+
+
+def _known(connection: apsw.Connection, mended: tuple[str, str, int], label: Label) -> bool:
+    """Say whether a fix since the failure is there that whoever may see `label` sees too."""
+    found = connection.execute(
+        "SELECT 1 FROM fix WHERE fingerprint = ? AND project = ? AND at >= ? "
+        "AND level <= ? AND untrusted <= ? LIMIT 1",
+        (*mended, *label),
+    ).get
+    return found is not None
+
+
+def _fix(
+    connection: apsw.Connection, success: Success, failure: tuple[str, int], label: Label
+) -> None:
+    error, failed_at = failure
+    args = steps(connection, success, failed_at)
+    connection.execute(
+        "INSERT INTO fix(fingerprint, project, session, at, args, level, untrusted) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (error, success.project, success.session, success.at, args, *label),
+    )
+    for lesson in row.select(
+        connection,
+        "type = 'error' AND origin = 'reflector' AND status IN ('active', 'stale') "
+        "AND fingerprint = ? AND project = ?",
+        (error, success.project),
+    ):
+        if lesson.label.covers(label):
+            row.update(
+                connection,
+                lesson.row,
+                evidence=lesson.evidence + 1,
+                verified_at=max(success.at, lesson.verified_at or 0),
+                fix_args=args,
+            )
+
+
+def steps(connection: apsw.Connection, success: Success, failed_at: int) -> str:
+    """Return in words what was done between a failure and the success that proves the fix.
+
+    Only what can have changed something: edits and commands, at most four, the last ones.
+    """
+    found = connection.execute(
+        "SELECT tool, summary FROM call WHERE session = ? AND ok = 1 AND at >= ? AND at <= ? "
+        "AND fingerprint <> ? ORDER BY at, n, block",
+        (success.session, failed_at, success.at, success.fingerprint),
+    )
+    done = [_step(str(tool), str(said)) for tool, said in found if changes(str(tool), str(said))]
+    again = f"{_step(success.tool, success.summary)} went well"
+    kept = [*_last_different(done), again] if done else [f"trying again: {again}"]
+    text = "; ".join(kept)
+    return text if len(text) <= MOST_ARGS else text[: MOST_ARGS - 1] + "…"
+
+
+def changes(tool: str, said: str) -> bool:
+    """Say whether a call can have changed anything: not one that only looks."""
+    if shell_like(tool):
+        words = said.split()
+        return bool(words) and words[0] not in _LOOKING
+    return tool.lower() not in _READERS
+
+
+def _last_different(done: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(reversed(list(done))))[:MOST_STEPS][::-1]
+
+
+def _step(tool: str, said: str) -> str:
+    told = said if len(said) <= _STEP else said[: _STEP - 1] + "…"
+    return f"{tool} `{told}`" if told else tool

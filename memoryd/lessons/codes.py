@@ -1,0 +1,212 @@
+"""From an error's text to the code that names it and the hint that experience has for it.
+
+In: text of a failed call. Out: `Found(code, hint)`, first rule that matches, or nothing. The table reads top to
+bottom: specific compilers before general runtimes, runtimes before the shell.
+"""
+
+import re
+
+import msgspec
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A code such as ``TS2304`` or ``ENOENT``, and one sentence of what usually mends it."""
+
+    code: str
+    hint: str
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A pattern with one group (or a fixed `code`), its family, and hints by code; "" is the family's own."""
+
+    family: str
+    pattern: re.Pattern[str]
+    hints: dict[str, str]
+    code: str = ""
+
+
+def _rule(
+    family: str, pattern: str, hints: dict[str, str] | str, *, code: str = "", flags: int = 0
+) -> Rule:
+    table = {"": hints} if isinstance(hints, str) else hints
+    return Rule(family, re.compile(pattern, re.MULTILINE | flags), table, code)
+
+
+_PYTHON = (
+    "NameError|AttributeError|TypeError|ValueError|KeyError|IndexError|AssertionError|RecursionError"
+    "|ZeroDivisionError|UnicodeDecodeError|UnicodeEncodeError|FileNotFoundError|PermissionError"
+    "|NotImplementedError|RuntimeError|StopIteration|OverflowError"
+)
+
+RULES: tuple[Rule, ...] = (
+    _rule(
+        "typescript",
+        r"\b(TS\d{4,5})\b",
+        {
+            "TS2304": "the name is not declared here: import it or correct its spelling",
+            "TS2552": "the name is not declared here; the compiler suggests a similar one",
+            "TS2322": "the value's type does not fit the declared one: change one of the two",
+            "TS2345": "the argument's type does not fit the parameter's",
+            "TS2339": "the member does not exist on that type: check its name and the type",
+            "TS2305": "the module does not export that name: check its exports",
+            "TS2307": "the module is not found: install it, declare it or correct the path",
+            "TS2740": "properties are missing from the value",
+            "TS2741": "a property is missing from the value",
+            "TS18047": "the value may be null: check it first",
+            "TS18048": "the value may be undefined: check it first",
+            "TS2531": "the value may be null: check it first",
+            "TS2532": "the value may be undefined: check it first",
+            "TS6133": "the name is never used: use it or remove it",
+            "TS7006": "the parameter has no type: annotate it",
+            "TS1005": "a token is missing: mend the syntax just before that place",
+            "": "look the code up and mend the type error at that place",
+        },
+    ),
+    _rule(
+        "rust",
+        r"\berror\[(E\d{4})\]",
+        {
+            "E0433": "the path does not resolve: add the `use` or the dependency",
+            "E0432": "the import does not resolve: check the crate's features and the path",
+            "E0425": "the name is not in scope: import or declare it",
+            "E0382": "the value was moved: borrow it or clone it before",
+            "E0308": "the types do not match: convert one of the two",
+            "E0277": "a trait bound is not met: implement the trait or change the type",
+            "E0599": "no such method on that type: bring the trait into scope",
+            "E0502": "it is borrowed already: end the first borrow earlier",
+            "E0499": "it is borrowed mutably twice: end the first borrow earlier",
+            "": "run `rustc --explain` for the code and mend that place",
+        },
+    ),
+    _rule("rust", r"^error: could not compile `?([\w-]+)",
+          "mend the compiler errors above it", code="CARGO_COMPILE"),
+    _rule("cargo", r"\b(?:no matching package named|failed to select a version for)",
+          "correct the dependency's name or version in Cargo.toml", code="CARGO_DEPENDENCY"),
+    _rule("go", r"^\S+\.go:\d+:\d+: undefined: ",
+          "declare the name or import its package", code="GO_UNDEFINED"),
+    _rule("go", r"\bno required module provides package\b",
+          "run `go get` for that package", code="GO_MODULE"),
+    _rule("go", r"\"[^\"]+\" imported and not used",
+          "remove the import or use it", code="GO_UNUSED_IMPORT"),
+    _rule("go", r"\bdeclared and not used\b", "use the variable or remove it", code="GO_UNUSED"),
+    _rule("go", r"^panic: ",
+          "the Go program panicked: read the first frame of its own code", code="GO_PANIC"),
+    _rule("go test", r"^--- FAIL: ",
+          "run that test alone with `go test -run` and read its output", code="GO_TEST"),
+    _rule("linker", r"\bundefined reference to\b",
+          "link the library that defines it, after the object that uses it", code="LD_UNDEFINED"),
+    _rule("linker", r"\bcannot find -l\S+",
+          "install the library's development package", code="LD_LIBRARY"),
+    _rule("c", r"\bfatal error: \S+\.h(?:pp)?: No such file",
+          "install the header's package or add its include path", code="C_HEADER"),
+    _rule("c", r"^\S+\.(?:c|cc|cpp|cxx|h|hpp):\d+:\d+: (?:fatal )?error: ",
+          "mend the first error; later ones often follow from it", code="C_COMPILE"),
+    _rule("crash", r"\bSegmentation fault\b",
+          "a pointer went wrong: run it under a debugger or a sanitizer", code="SIGSEGV"),
+    _rule("python", r"\b(ModuleNotFoundError|ImportError)\b", {
+        "ModuleNotFoundError": "install the module in this environment, or run from the right folder",
+        "ImportError": "the module has no such name: check its version and circular imports", "": ""}),
+    _rule("python", r"^(?:E\s+)?(?:[\w.]+\.)?(SyntaxError|IndentationError|TabError)\b",
+          "mend the syntax at the line shown, or just before it"),
+    _rule("pytest", r"^(?:FAILED|ERROR) \S+\.py(?:::\S+)?",
+          "run that test alone with `pytest -x` and read its first assertion", code="PYTEST"),
+    _rule("pytest", r"\b\d+ failed\b.*\bin \d",
+          "run the failing tests alone with `pytest --lf -x`", code="PYTEST"),
+    _rule("python", rf"^(?:E\s+)?(?:[\w.]+\.)?({_PYTHON})\b(?::|$)", {
+        "NameError": "the name is not defined there: import or spell it right",
+        "AttributeError": "the object has no such attribute: check its type",
+        "TypeError": "the call or operation does not fit the types: check the signature",
+        "KeyError": "the key is not there: check the mapping's keys",
+        "IndexError": "the sequence is shorter than that",
+        "AssertionError": "an assumption does not hold: compare both sides",
+        "FileNotFoundError": "the file is not there: check the path and the working folder",
+        "PermissionError": "access is refused: check owner and mode",
+        "": "read the last frame of the traceback"}),
+    _rule("ruff", r"^\S+\.py:\d+:\d+: ([A-Z]{1,4}\d{3,4}) ",
+          "the linter names the rule: mend that line or run its --fix"),
+    _rule("mypy", r"^\S+\.py:\d+: error: .*\[([a-z-]+)\]$", "mend the type error at that line"),
+    _rule("eslint", r"^\s+\d+:\d+\s+error\s+.*\s([@\w/-]+)$",
+          "the linter names the rule: mend that line or run its --fix"),
+    _rule("jest", r"^(?:FAIL\s+\S+\.[jt]sx?|\s*● .+ › )",
+          "run that test file alone and read the first difference", code="JEST"),
+    _rule("vitest", r"^\s*(?:❯|×|FAIL)\s+\S+\.(?:test|spec)\.[jt]sx?",
+          "run that test file alone and read the first difference", code="VITEST"),
+    _rule("node", r"\b(ERR_MODULE_NOT_FOUND|MODULE_NOT_FOUND|ERR_REQUIRE_ESM)\b|Cannot find module",
+          {
+        "ERR_REQUIRE_ESM": "the package is an ES module: import it instead of requiring it",
+        "": "install the module, or correct its path"}, code="MODULE_NOT_FOUND"),
+    _rule("npm", r"npm (?:ERR!|error) code (E[A-Z0-9]+)", {
+        "ERESOLVE": "two dependencies want different versions: align them",
+        "E404": "no such package or version in the registry",
+        "ENOENT": "there is no package.json here: run it in the package's folder",
+        "EINTEGRITY": "the lock file does not fit what was fetched: renew it",
+        "": "read npm's message for that code"}),
+    _rule("npm", r"npm (?:ERR!|error) Missing script: ",
+          "add the script to package.json or call one that it has", code="NPM_SCRIPT"),
+    _rule("pip", r"^ERROR: (?:Could not find a version|No matching distribution)",
+          "correct the package's name or version for this Python", code="PIP_NOT_FOUND"),
+    _rule("pip", r"\bexternally-managed-environment\b",
+          "make a virtual environment and install there", code="PIP_EXTERNALLY_MANAGED"),
+    _rule("pip", r"\bResolutionImpossible\b",
+          "two requirements conflict: loosen one of them", code="PIP_CONFLICT"),
+    _rule("apt", r"^E: Unable to locate package ",
+          "run `apt-get update`, then check the package's name", code="APT_NOT_FOUND"),
+    _rule("apt", r"^E: Could not (?:get lock|open lock file)",
+          "another package manager runs, or root is needed", code="APT_LOCK"),
+    _rule("git", r"^CONFLICT \(|^Automatic merge failed",
+          "resolve the conflicts, add the files, go on", code="GIT_CONFLICT"),
+    _rule("git", r"\bnot a git repository\b",
+          "run it inside the repository", code="GIT_NO_REPOSITORY"),
+    _rule("git", r"^fatal: (?:pathspec|ambiguous argument|bad revision)|^error: pathspec ",
+          "check the name of the branch, revision or file", code="GIT_NO_SUCH"),
+    _rule("git", r"\b(?:rejected\] .*(?:non-fast-forward|fetch first)|failed to push some refs)",
+          "fetch and rebase first, then push", code="GIT_REJECTED"),
+    _rule("git", r"local changes to the following files would be overwritten",
+          "commit or stash them first", code="GIT_DIRTY"),
+    _rule("make", r"^make(?:\[\d+\])?: \*\*\* No rule to make target",
+          "check the target's name and the prerequisite's path", code="MAKE_NO_RULE"),
+    _rule("shell", r"^(?:[\w/.-]+: )*(?:line \d+: |\d+: )?([\w./+-]+): (?:command )?not found$",
+          "install the command or correct its name", code="COMMAND_NOT_FOUND"),
+    _rule("shell", r"^[\w/.-]+: command not found: ([\w./+-]+)$",
+          "install the command or correct its name", code="COMMAND_NOT_FOUND"),
+    _rule("shell", r"The term '([^']+)' is not recognized",
+          "install the command or correct its name", code="COMMAND_NOT_FOUND"),
+    _rule("port", r"\b(EADDRINUSE)\b|[Aa]ddress already in use",
+          "free the port or choose another", code="EADDRINUSE"),
+    _rule("network", r"\b(ECONNREFUSED)\b|[Cc]onnection refused",
+          "nothing listens there: start the service or check the port", code="ECONNREFUSED"),
+    _rule("network", r"\b(ENOTFOUND|EAI_AGAIN)\b|Could not resolve host|Temporary failure in name resolution",
+          "the host's name does not resolve: check it and the network", code="ENOTFOUND"),
+    _rule("timeout", r"\b(ETIMEDOUT)\b|\b(?:[Cc]ommand|[Oo]peration|[Cc]onnection|[Rr]equest) timed out\b"
+          r"|\bTimeoutExpired\b",
+          "it took too long: look for a loop, a prompt or a slow network", code="ETIMEDOUT"),
+    _rule("network", r"\b(?:SSL: CERTIFICATE_VERIFY_FAILED|certificate verify failed)\b",
+          "the certificate is not trusted here: check the clock and the CA bundle", code="CERTIFICATE"),
+    _rule("disk", r"\b(ENOSPC)\b|No space left on device", "free some space", code="ENOSPC"),
+    _rule("permission", r"\b(EACCES|EPERM)\b|[Pp]ermission denied|Operation not permitted",
+          "check owner, mode and whether it needs another user", code="EACCES"),
+    _rule("file", r"\b(ENOENT)\b|No such file or directory|cannot find the (?:file|path)",
+          "check the path and the working folder", code="ENOENT"),
+    _rule("file", r"\b(EISDIR|ENOTDIR|EEXIST)\b", "check what lies at that path"),
+    _rule("javascript", r"\b(ReferenceError|RangeError|URIError): ",
+          "read the first frame of its own code"),
+    _rule("json", r"\b(JSONDecodeError)\b|Unexpected token .* in JSON",
+          "the text is no JSON there: print what is parsed", code="JSON"),
+)  # fmt: skip
+
+
+def dispatch(text: str) -> Found | None:
+    """Return the code and hint of the first rule that matches `text`, or None."""
+    for rule in RULES:
+        if match := rule.pattern.search(text):
+            named = next((group for group in match.groups() if group), "")
+            code = rule.code if rule.code and not _is_code(named) else named
+            hint = rule.hints.get(code) or rule.hints.get("", "")
+            if rule.code == "COMMAND_NOT_FOUND" and named:
+                return Found(named, hint)
+            return Found(code, hint)
+    return None
+
+
+def _is_code(named: str) -> bool:
+    return bool(re.fullmatch(r"E[A-Z0-9_]{3,}|[A-Z]+_[A-Z_]+", named))

@@ -1,0 +1,62 @@
+"""Why something fails here: the surest pattern, and each failure and fix that stands behind it.
+
+In: words and a reader. Out: what was seen, in order of time; nothing that was only concluded.
+"""
+
+import apsw
+
+from memoryd.clock import rfc3339
+from memoryd.lessons import row, words
+from memoryd.lessons.reader import Reader
+from memoryd.lessons.row import Lesson
+
+
+def why(connection: apsw.Connection, reader: Reader, query: str) -> dict[str, object]:
+    """Return the surest pattern that holds all the words, and what was seen of it."""
+    terms = words.query_terms(connection, query)
+    found = words.scores(connection, terms, reader, every=True)
+    marks = ",".join(map(str, found))
+    best = row.visible(
+        connection,
+        reader,
+        f"type = 'pattern' AND origin IN ('causal', 'pattern') AND status = 'active' AND ignored = 0 "
+        f"AND lesson.row IN ({marks})",
+        order="evidence DESC, created_at DESC, row LIMIT 1",
+    )
+    if not best:
+        return {"message": "no causal patterns"}
+    return _explained(connection, reader, best[0])
+
+
+def _explained(connection: apsw.Connection, reader: Reader, lesson: Lesson) -> dict[str, object]:
+    seen = connection.execute(
+        "SELECT 'failure', session, at FROM call WHERE ok = 0 AND error = ?1 AND project = ?2 "
+        f"AND {reader.where('call')} UNION ALL SELECT 'fix', session, at FROM fix "
+        f"WHERE fingerprint = ?1 AND project = ?2 AND {reader.where('fix')} ORDER BY 3, 1",
+        (lesson.fingerprint, lesson.project),
+    )
+    verified = None if lesson.verified_at is None else rfc3339(lesson.verified_at)
+    often = "consistently" if lesson.confidence >= 0.7 else "often"
+    tries = lesson.evidence + lesson.recurrence
+    how = lesson.fix_args or lesson.hint or "what the trace shows"
+    resolved = f"{often} resolved"
+    if lesson.recurrence:
+        resolved = f"resolved in {lesson.evidence} of {tries} attempts"
+    return {
+        "summary": f"{lesson.content.splitlines()[0]}: {resolved} by {how}",
+        "confidence": lesson.confidence,
+        "evidence_count": lesson.evidence,
+        "recurrence_count": lesson.recurrence,
+        "fix_args": lesson.fix_args,
+        "last_verified": verified,
+        "trace": [
+            {
+                "event": event,
+                "fingerprint": lesson.fingerprint,
+                "session": session,
+                "ts": rfc3339(at),
+            }
+            for event, session, at in seen
+        ],
+        "related_rules": [] if lesson.hint is None else [lesson.hint],
+    }

@@ -1,0 +1,98 @@
+"""What makes two failures the same failure.
+
+In: the first error lines of an output, and the project. Out: 16 hexadecimal digits. Everything that differs
+between two runs of one failing command (times, numbers, paths, addresses, temporary names, process ids, values in
+quotes that look made up) is replaced by a mark of its class before hashing; what tells two errors apart (codes,
+names, words) stays. The fingerprint is salted with the project, so that equal errors of two projects never meet.
+"""
+
+import hashlib
+import re
+
+import msgspec
+
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
+_FIRST_LINES = 3
+_LONGEST_LINE = 500
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+# Order matters: the longer shapes first, so that a date is not eaten as three numbers.
+_MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"), "<uuid>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:z|[+-]\d\d:?\d\d)?)?\b"), "<date>"),
+    (re.compile(r"\b\d\d?:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
+    (re.compile(r"(?:\b[a-z]:)?(?:[\\/]|\.{1,2}[\\/]|~[\\/])?(?:[\w.@+-]+[\\/])+[\w.@+-]*"), ""),
+    (re.compile(r"\b0x[0-9a-f]+\b"), "<hex>"),
+    (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b"), "<hex>"),
+    (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|us|µs|ns|s|sec|secs|seconds?|m|min|minutes?|h|hours?)\b"), "<time>"),
+    (re.compile(r"\b\d+(?:\.\d+)?\s?(?:[kmgt]i?b|bytes?)\b"), "<size>"),
+    (re.compile(r"\b(?:pid|process|thread|port|line|col(?:umn)?)[ =:#]*\d+\b"), "<number>"),
+    (re.compile(r"\btmp[\w-]*\d[\w-]*\b|\btmp[a-z0-9_]{6,}\b"), "<temp>"),
+)  # fmt: skip
+_CODE = re.compile(
+    r"\b(?:[a-z]{1,6}\d{2,6}|errno \d+|exit (?:code|status)[: ]+\d+|http[ /]?\d{3})\b"
+)
+_PLACE = re.compile(r"(\.[a-z][a-z0-9]{0,9})[:(]\d+(?:[:,]\d+)?\)?")
+_NUMBER = re.compile(r"(?<![\w<])[-+]?\d+(?:[.,]\d+)*(?![\w>])")
+_QUOTED = re.compile(r"'([^'\n]{1,200})'|\"([^\"\n]{1,200})\"|`([^`\n]{1,200})`")
+_SPACE = re.compile(r"\s+")
+
+
+def plain(text: str) -> str:
+    """Return `text` without terminal escapes."""
+    return _ANSI.sub("", text).replace("\r", "\n")
+
+
+def normal(text: str) -> str:
+    """Return the part of an error's text that two runs of the same failure share."""
+    folded = plain(text).lower()
+    folded = _PLACE.sub(r"\1", folded)
+    for pattern, mark in _MARKS:
+        folded = pattern.sub(_extension if mark == "" else mark, folded)
+    folded = _keep_codes(folded)
+    folded = _QUOTED.sub(_quoted, folded)
+    return _SPACE.sub(" ", folded).strip()
+
+
+def _extension(found: re.Match[str]) -> str:
+    # A path becomes its extension: two checkouts of one file fail alike, two kinds of file do not.
+    name = re.split(r"[\\/]", found[0])[-1]
+    _, dot, extension = name.rpartition(".")
+    return f"<path>.{extension}" if dot and extension.isalnum() else "<path>"
+
+
+def _keep_codes(text: str) -> str:
+    kept: list[str] = []
+    last = 0
+    for code in _CODE.finditer(text):
+        kept += [_NUMBER.sub("<n>", text[last : code.start()]), code[0]]
+        last = code.end()
+    return "".join([*kept, _NUMBER.sub("<n>", text[last:])])
+
+
+def _quoted(found: re.Match[str]) -> str:
+    # A quoted name tells errors apart ('foo' is not defined); one with digits or marks varies by run.
+    name = found[1] or found[2] or found[3]
+    return "<name>" if re.search(r"\d|<", name) else f"'{name}'"
+
+
+def of_error(lines: list[str], project: str | None) -> str:
+    """Return the fingerprint of an error from its first lines, salted with the project."""
+    wanted = [normal(line[:_LONGEST_LINE]) for line in lines[: 2 * _FIRST_LINES]]
+    text = "\n".join([line for line in wanted if line][:_FIRST_LINES])
+    return _hash(f"error\0{project or ''}\0{text}")
+
+
+def of_text(kind: str, text: str, project: str | None) -> str:
+    """Return the fingerprint of a lesson that was written, not observed."""
+    return _hash(f"{kind}\0{project or ''}\0{_SPACE.sub(' ', text.lower()).strip()}")
+
+
+def of_call(tool: str, args: object, project: str | None) -> str:
+    """Return the fingerprint of a call: the same tool with the same arguments, white space aside."""
+    canonical = _canonical(args).decode("utf-8", "replace")
+    return _hash(f"call\0{project or ''}\0{tool}\0{_SPACE.sub(' ', canonical)}")
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -1,0 +1,198 @@
+"""What a prompt would be told: one function for the block, for `trace` and for a replay.
+
+In: a connection that is only read, a reader, and `Ask`. Out: `Plan`: the text, what is in it, what was refused
+and why. Whoever shows the text writes the ledger with the same plan (`memoryd.lessons.ledger`), in one
+transaction; `trace` does not, and so predicts exactly the next block.
+"""
+
+import apsw
+import msgspec
+
+from memoryd.labels import LOWEST, Label
+from memoryd.lessons import gate, rank, settings, suggest
+from memoryd.lessons.reader import Reader
+from memoryd.lessons.row import Lesson
+
+HOOKS = ("pre_prompt", "compacting", "pull")
+_TOP = 7
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A question on behalf of a session. `cap` None: the setting's tokens (2,000 when compacting)."""
+
+    query: str
+    session: str
+    project: str
+    now: int
+    hook: str = "pre_prompt"
+    cap: int | None = None
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A lesson that is let in, as it is printed, and what that costs in tokens."""
+
+    lesson: Lesson
+    text: str
+    tokens: int
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A lesson that is not shown, and why."""
+
+    lesson: Lesson
+    reason: str
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to tell. `text` "" is nothing; `label` is the join of all that stands in it."""
+
+    ask: Ask
+    cap: int
+    shown: tuple[Shown, ...]
+    refused: tuple[Refused, ...]
+    suggestion: str
+    text: str
+    tokens: int
+    label: Label
+
+
+def estimate(text: str) -> int:
+    """Return about how many tokens a model makes of `text`: UTF-8 bytes over 3.5, rounded up."""
+    return -(-2 * len(text.encode("utf-8", "replace")) // 7)
+
+
+def plan(connection: apsw.Connection, reader: Reader, ask: Ask) -> Plan:
+    """Return what `ask` is to be told. Changes nothing."""
+    cap = _cap(connection, ask)
+    here = circumstances(connection, reader, ask)
+    wide = Reader(_TOP, "include", ("*",), owner=True) if reader.owner else None
+    fits = rank.candidates(
+        connection,
+        _injectable(reader),
+        ask.query,
+        ask.now,
+        project=ask.project,
+        sees=wide or reader,
+    )
+    judged = gate.judge([one.lesson for one in fits], here)
+    heading = suggest.text(connection, reader, ask.session)
+    snippet = settings.on(connection, "lesson_snippet_injection")
+    shown, over = _fill(
+        [lesson for lesson, reason in judged if reason is None], cap, heading, snippet
+    )
+    refused = tuple(Refused(lesson, reason) for lesson, reason in judged if reason is not None)
+    text = _text(heading, [one.text for one in shown])
+    label = LOWEST
+    for one in shown:
+        label = label.join(one.lesson.label)
+    label = label.join(suggest.label(connection, reader, ask.session)) if heading else label
+    return Plan(
+        ask, cap, tuple(shown), refused + tuple(over), heading, text, estimate(text), label
+    )  # fmt: skip
+
+
+def circumstances(connection: apsw.Connection, reader: Reader, ask: Ask) -> gate.Circumstances:
+    """Return what the gate must know, from the ledger and the calls: a restart forgets nothing."""
+    told = list(
+        connection.execute(
+            "SELECT lesson, fingerprint, max(at) FROM injection WHERE session = ? GROUP BY lesson",
+            (ask.session,),
+        )
+    )
+    latest: dict[str, int] = {}
+    for _, fingerprint, at in told:
+        latest[str(fingerprint)] = max(int(at), latest.get(str(fingerprint), 0))
+    recurred = [
+        fingerprint
+        for fingerprint, at in latest.items()
+        if connection.execute(
+            f"SELECT 1 FROM call WHERE session = ? AND ok = 0 AND error = ? AND at >= ? "
+            f"AND {reader.where('call')} LIMIT 1",
+            (ask.session, fingerprint, at),
+        ).get
+    ]
+    return gate.Circumstances(
+        reader,
+        ask.project,
+        frozenset(str(lesson) for lesson, _, _ in told),
+        frozenset(recurred),
+        settings.on(connection, "quality_gate_enabled"),
+        settings.on(connection, "cross_project_enabled"),
+    )
+
+
+def _injectable(reader: Reader) -> Reader:
+    return msgspec.structs.replace(reader, untrusted="exclude")
+
+
+def _cap(connection: apsw.Connection, ask: Ask) -> int:
+    usual = settings.COMPACTING_BUDGET if ask.hook == "compacting" else settings.budget(connection)
+    return usual if ask.cap is None else max(0, ask.cap)
+
+
+def _fill(
+    lessons: list[Lesson], cap: int, heading: str, snippet: bool
+) -> tuple[list[Shown], list[Refused]]:
+    """Take lessons in order while the whole block stays within `cap`; what does not fit is refused."""
+    shown: list[Shown] = []
+    over: list[Refused] = []
+    for lesson in lessons:
+        text = printed(lesson, snippet=snippet)
+        if estimate(_text(heading, [*(one.text for one in shown), text])) > cap:
+            over.append(Refused(lesson, gate.BUDGET))
+        else:
+            shown.append(Shown(lesson, text, estimate(text)))
+    return shown, over
+
+
+def printed(lesson: Lesson, *, snippet: bool) -> str:
+    """Return a lesson as it stands in a block: escaped, its first two lines and its fix, or whole."""
+    lines = [line.strip() for line in lesson.content.splitlines() if line.strip()]
+    if snippet:
+        first = lines[:2]
+        lines = first + [line for line in lines[2:] if line.startswith("Fixed by:")][:1]
+    if lesson.type == "error" and lesson.fix_args:
+        lines.append(f"Fixed by: {lesson.fix_args}")
+    mark = " (low confidence)" if gate.low_confidence(lesson) else ""
+    return f"[{lesson.type}]{mark} {lesson.id}\n" + escaped("\n".join(lines))
+
+
+def escaped(text: str) -> str:
+    """Return `text` so that it can close no tag and open none."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _text(heading: str, rows: list[str]) -> str:
+    """Return the block, the suggestion before it."""
+    if not rows:
+        return heading
+    inner = "\n".join(rows)
+    block = f"<lessons>\nWhat failed here before, and what mended it:\n{inner}\n</lessons>"
+    return f"{heading}\n{block}" if heading else block
+
+
+def as_value(planned: Plan, reader: Reader) -> dict[str, object]:
+    """Return a plan as `trace` tells it: ids, types, tokens and reasons; of hidden lessons only to the owner."""
+    told = [
+        one
+        for one in planned.refused
+        if reader.owner or reader.covers(one.lesson.label, one.lesson.project)
+    ]
+    return {
+        "query": planned.ask.query,
+        "hook": planned.ask.hook,
+        "cap": planned.cap,
+        "would_inject": bool(planned.text),
+        "total_tokens": planned.tokens,
+        "text": planned.text,
+        "suggestion": planned.suggestion,
+        "admitted": [
+            {"id": o.lesson.id, "type": o.lesson.type, "tokens": o.tokens, "decision": "admitted"}
+            for o in planned.shown
+        ],
+        "blocked": [
+            {"id": o.lesson.id, "type": o.lesson.type, "tokens": estimate(o.lesson.content),
+             "decision": "blocked", "reason": o.reason}
+            for o in told
+        ],
+    }  # fmt: skip

@@ -1,0 +1,146 @@
+"""At idle: what the session's injections came to, what is held against its lessons, and what follows.
+
+In: a session, its idle or its end, the time. Out: outcomes, which stay open until the session ends; charges,
+each failing call at most once a lesson; relevance, patterns, stale lessons, archived ones. A row's order of
+events decides, by milliseconds.
+"""
+
+from collections.abc import Iterable
+
+import apsw
+
+from memoryd import db
+from memoryd.lessons import archive, promote, row, settings, suggest
+from memoryd.lessons.outcome import Injection, outcome
+from memoryd.lessons.reader import Reader
+from memoryd.lessons.row import STALE_AFTER, Lesson
+
+EVERYTHING = Reader(7, "include", ("*",), owner=True)
+_STEP = 0.05
+
+
+def idle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
+    """Do all that a session's idle asks for, in one transaction. `ended`: the outcomes become final."""
+    with db.transaction(connection):
+        settle(connection, session, now, ended=ended)
+        charged = charge(connection, session, now)
+        boost(connection, session)
+        suggest.leave(connection, session, charged)
+        promote.promote(connection, session, now)
+        for project in _projects(connection, session):
+            promote.mine(connection, project, now)
+        archive.archive(connection, now)
+
+
+def settle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
+    """Write the outcome of each injection of the session that is not final, whatever it was before."""
+    rows = list(
+        connection.execute(
+            "SELECT row, lesson, fingerprint, project, at FROM injection "
+            "WHERE session = ? AND final = 0 ORDER BY at, row",
+            (session,),
+        )
+    )
+    for number, lesson, fingerprint, project, at in rows:
+        given = Injection(str(lesson), str(fingerprint), str(project), session, int(at))
+        word, prevented = outcome(connection, given, EVERYTHING)
+        connection.execute(
+            "UPDATE injection SET outcome = ?, prevented = ?, final = ? WHERE row = ?",
+            (word, prevented, ended, number),
+        )
+    connection.execute(
+        "UPDATE session SET idle_at = ?, ended = max(ended, ?) WHERE id = ?", (now, ended, session)
+    )
+
+
+def charge(connection: apsw.Connection, session: str, now: int) -> list[Lesson]:
+    """Hold failing calls of the session against the lessons of their errors; return who was charged.
+
+    After a lesson was shown here, each further failure counts. Where it was not shown, a session counts once,
+    and the session that taught it not at all: nobody had been told. At three it goes stale.
+    """
+    charged: list[Lesson] = []
+    for lesson in _recurring(connection, session):
+        if not (calls := _chargeable(connection, session, lesson)):
+            continue
+        before = connection.total_changes()
+        connection.executemany(
+            "INSERT OR IGNORE INTO charge VALUES (?, ?, ?, ?)", [(lesson.id, *c) for c in calls]
+        )
+        if added := connection.total_changes() - before:
+            charged.append(_charged(connection, lesson, added, now, session))
+    return charged
+
+
+def _recurring(connection: apsw.Connection, session: str) -> Iterable[Lesson]:
+    return row.select(
+        connection,
+        "type = 'error' AND origin = 'reflector' AND status IN ('active', 'stale') AND "
+        "(project, fingerprint) IN (SELECT project, error FROM call WHERE session = ? AND ok = 0)",
+        (session,),
+    )
+
+
+def _chargeable(
+    connection: apsw.Connection, session: str, lesson: Lesson
+) -> list[tuple[str, int, int]]:
+    """Return the failing calls that count against a lesson, of those that its own readers may see."""
+    found = list(
+        connection.execute(
+            "SELECT log, n, block, at FROM call WHERE session = ? AND ok = 0 AND error = ? "
+            "AND project = ? AND level <= ? AND untrusted <= ? "
+            "AND log || char(0) || n || char(0) || block <> ? ORDER BY at, log, n, block",
+            (session, lesson.fingerprint, lesson.project, *lesson.label, lesson.call or ""),
+        )
+    )
+    shown = connection.execute(
+        "SELECT min(at) FROM injection WHERE session = ? AND fingerprint = ? AND project = ?",
+        (session, lesson.fingerprint, lesson.project),
+    ).get
+    after = [
+        (str(log), int(n), int(block))
+        for log, n, block, at in found
+        if shown is not None and at >= shown
+    ]
+    if session == lesson.session or not found:
+        return after
+    log, n, block, _ = found[0]
+    return after or [(str(log), int(n), int(block))]
+
+
+def _charged(
+    connection: apsw.Connection, lesson: Lesson, added: int, now: int, session: str
+) -> Lesson:
+    row.update(
+        connection,
+        lesson.row,
+        recurrence=lesson.recurrence + added,
+        relevance=max(0.0, round(lesson.relevance - _STEP, 4)),
+        verified_at=now,
+    )
+    fresh = row.select(connection, "row = ?", (lesson.row,))[0]
+    if fresh.recurrence - fresh.forgiven >= STALE_AFTER:
+        row.stale(connection, fresh, now, session)
+    return fresh
+
+
+def boost(connection: apsw.Connection, session: str) -> None:
+    """Raise the relevance of the session's own lessons whose error never came back, as far as they can see."""
+    lessons = row.select(
+        connection,
+        "type = 'error' AND origin = 'reflector' AND status = 'active' AND session = ? "
+        "AND NOT EXISTS (SELECT 1 FROM call c WHERE c.error = lesson.fingerprint AND c.ok = 0 "
+        "AND c.project = lesson.project AND c.level <= lesson.level AND c.untrusted <= lesson.untrusted "
+        "AND c.log || char(0) || c.n || char(0) || c.block <> coalesce(lesson.call, ''))",
+        (session,),
+    )
+    for lesson in lessons:
+        raised = min(1.0, round(lesson.relevance + _STEP, 4))
+        row.update(connection, lesson.row, relevance=raised)
+
+
+def _projects(connection: apsw.Connection, session: str) -> list[str]:
+    if not settings.on(connection, "patternminer_enabled"):
+        return []
+    found = connection.execute("SELECT DISTINCT project FROM call WHERE session = ?", (session,))
+    return [str(project) for (project,) in found]

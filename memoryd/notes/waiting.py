@@ -1,0 +1,93 @@
+"""What waits for the owner: proposals and outside edits, each with the difference it makes.
+
+In: the open notes. Out: maps with a unified diff. Everything here may be written by an agent that was told
+what to write; whoever shows it makes control characters visible.
+"""
+
+import difflib
+from typing import Any
+
+from memoryd.clock import rfc3339
+from memoryd.errors import CheckFailed, MemorydError, NotFound
+from memoryd.labels import Label
+from memoryd.notes import external, names, text
+from memoryd.notes.blobs import name_of
+from memoryd.notes.desk import Notes
+from memoryd.notes.edit import told_label
+from memoryd.notes.names import Place
+from memoryd.notes.pending import Proposal
+
+
+def diff(before: bytes | None, after: bytes | None, path: str) -> str:
+    """Return a unified diff of two contents; of what is no text, one line that says so."""
+    try:
+        old, new = (text.as_text(content or b"") for content in (before, after))
+    except CheckFailed:
+        return "the contents are no UTF-8 text\n"
+    made = difflib.unified_diff(_lines(old), _lines(new), f"a{path}", f"b{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ no line end\n" for line in made)
+
+
+def _lines(whole: str) -> list[str]:
+    """Cut at LF only: what any other separator hides, the owner must see."""
+    parts = whole.split("\n")
+    return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def pending(notes: Notes) -> list[dict[str, Any]]:
+    """Return the waiting proposals, oldest first, then the notes changed outside."""
+    with notes.alone():
+        told = [_told_proposal(notes, txn) for txn in sorted(notes.journal.state.proposals)]
+        outside = list(external.changes(notes.store, notes.journal.state))
+        return told + [_told_outside(notes, path, place) for path, place, _ in outside]
+
+
+def _told_proposal(notes: Notes, txn: str) -> dict[str, Any]:
+    try:
+        return _told(notes, notes.pending.get(txn))
+    except (NotFound, CheckFailed) as error:
+        return {"txn": txn, "kind": "proposal", "op": "unknown", "path": "", "broken": str(error)}
+
+
+def _told(notes: Notes, proposal: Proposal) -> dict[str, Any]:
+    edit, classes = proposal.edit, notes.classes
+    before, after = (_content(notes, name) for name in (proposal.before, proposal.after))
+    shown = "" if edit.command == "rename" else diff(before, after, edit.path)
+    return {
+        "txn": proposal.txn,
+        "kind": "proposal",
+        "created": rfc3339(proposal.created),
+        "op": edit.command,
+        "path": edit.path,
+        "to": edit.to,
+        "client": proposal.client,
+        "session": None if proposal.session is None else {"log": proposal.session, "n": proposal.n},
+        "session_label": told_label(classes, Label(proposal.level, proposal.untrusted)),
+        "flags": proposal.flags,
+        "reason": edit.reason,
+        "diff": shown,
+    }
+
+
+def _content(notes: Notes, name: str | None) -> bytes | None:
+    try:
+        return None if name is None else notes.journal.blobs.get(name)
+    except MemorydError:
+        return None
+
+
+def _told_outside(notes: Notes, path: str, place: Place) -> dict[str, Any]:
+    read = notes.store.read(place)
+    content = None if read is None else read[0]
+    held = notes.journal.state.live.get(path)
+    before = None if held is None else _content(notes, held.hash)
+    op = "delete" if content is None else ("create" if held is None else "edit")
+    shown = f"{names.ROOT}/{path}"
+    return {
+        "txn": None,
+        "kind": "external",
+        "op": op,
+        "path": shown,
+        "hash": None if content is None else name_of(content),
+        "diff": diff(before, content, shown),
+    }

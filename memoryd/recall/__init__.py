@@ -1,0 +1,15 @@
+"""Recall: one question, one clearance, one budget in; hits with their label out (`answer`)."""
+
+from memoryd.recall.answer import get, projects, recall, sessions, visible_rows
+from memoryd.recall.scope import Policy, Scope, narrowed
+
+__all__ = [
+    "Policy",
+    "Scope",
+    "get",
+    "narrowed",
+    "projects",
+    "recall",
+    "sessions",
+    "visible_rows",
+]

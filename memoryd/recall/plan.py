@@ -1,0 +1,143 @@
+"""Which words find the rows and which only rank them: what keeps common words from costing a second.
+
+In: the query's terms, how many visible rows hold each, how many rows there are and how long. Out: an FTS5
+expression, the weights of its phrases, and whether all that match can be ranked. Pure.
+
+The rarest words drive: only rows that hold one of them are looked at, and all words score on those rows.
+Measured on 1M rows this keeps nDCG@10 at 0.97 to 1.0 at a fortieth of the cost of scoring every hit;
+looking at the newest hits instead loses the answer. Frequencies are sums over the classes the reader may
+see and over no more, so the plan and every score are functions of visible rows.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from memoryd.index.figures import Term
+from memoryd.index.score import weight
+from memoryd.recall.query import MOST_TERMS, Mode
+
+LEAST_DRIVEN, MOST_DRIVEN = 2_000, 10_000
+"""Bounds of how many rows the driving words may bring together, by their summed frequencies."""
+_DRIVEN_SHARE = 35
+"""In between it is this part of all rows. For twelve words in 69k rows it keeps nDCG@10 at 0.998 and takes
+a quarter of the time of 10,000, which a million rows need for the same."""
+NEWEST = 2_000
+"""Rows that are ranked where nothing drives: those read last."""
+_JOINED = 3
+
+
+class Weighed(msgspec.Struct, frozen=True):
+    """A term and how many visible rows of each class hold it."""
+
+    term: Term
+    held: tuple[int, ...]
+
+    @property
+    def frequency(self) -> int:
+        """Return how many visible rows hold it."""
+        return sum(self.held)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How to look: `match` finds rows of `levels`, its phrases from number `first` on score by `weights`.
+
+    `terms` are what the weights are of, in their order. `newest`: only so
+    many rows can be ranked (0: all). `wider`: the plan to try where this one finds too few.
+    """
+
+    match: str
+    levels: tuple[int, ...]
+    terms: tuple[Term, ...]
+    weights: tuple[float, ...]
+    first: int
+    newest: int = 0
+    partial: bool = False
+    wider: "Plan | None" = None
+
+
+def plan(weighed: Sequence[Weighed], mode: Mode, rows: int) -> Plan | None:
+    """Return how to look for the terms among `rows` visible rows; None: nothing can be found."""
+    if mode == "all":
+        return _every(weighed, rows) if all(one.frequency for one in weighed) else None
+    held = sorted((one for one in weighed if one.frequency), key=lambda one: one.frequency)
+    return _some(held[:MOST_TERMS], rows) if held else None
+
+
+def _every(weighed: Sequence[Weighed], rows: int) -> Plan:
+    """Plan for rows that hold every term."""
+    matches = [one.term.match for one in weighed]
+    found = min(one.frequency for one in weighed)
+    return Plan(
+        match=" AND ".join(matches),
+        levels=_levels(weighed, all),
+        terms=tuple(one.term for one in weighed),
+        weights=_weights(weighed, rows),
+        first=0,
+        newest=0 if found <= 2 * driven(rows) else NEWEST,
+    )
+
+
+def _some(held: Sequence[Weighed], rows: int) -> Plan:
+    """Plan for rows that hold any of the terms, given rarest first."""
+    matches = [one.term.match for one in held]
+    everything = " OR ".join(matches)
+    terms = tuple(one.term for one in held)
+    whole = Plan(everything, _levels(held, any), terms, _weights(held, rows), 0)
+    driving = _driving(held, driven(rows))
+    if driving == len(held):
+        return whole
+    if driving:
+        return replace(
+            whole,
+            match=f"({' OR '.join(matches[:driving])}) AND ({everything})",
+            levels=_levels(held[:driving], any),
+            first=driving,
+        )
+    wider = replace(whole, newest=NEWEST)
+    if len(held) == 1:
+        return wider
+    joined = held[:_JOINED]
+    return replace(
+        wider,
+        match=f"({' AND '.join(matches[: len(joined)])}) AND ({everything})",
+        levels=_levels(joined, all),
+        first=len(joined),
+        partial=True,
+        wider=wider,
+    )
+
+
+def _levels(terms: Sequence[Weighed], needed: Callable[[Iterable[int]], bool]) -> tuple[int, ...]:
+    """Return the classes where a row can match `any` or `all` of the terms."""
+    by_class = zip(*(one.held for one in terms), strict=True)
+    return tuple(level for level, held in enumerate(by_class) if needed(held))
+
+
+def driven(rows: int) -> int:
+    """Return how many rows the driving words may bring together; the rarest one alone, twice as many."""
+    return max(LEAST_DRIVEN, min(MOST_DRIVEN, rows // _DRIVEN_SHARE))
+
+
+def _driving(held: Sequence[Weighed], most: int) -> int:
+    """Return how many of the terms, rarest first, drive."""
+    if held[0].frequency > 2 * most:
+        return 0
+    count, brought = 1, held[0].frequency
+    for one in held[1:]:
+        brought += one.frequency
+        if brought > most:
+            break
+        count += 1
+    return count
+
+
+def _weights(weighed: Sequence[Weighed], rows: int) -> tuple[float, ...]:
+    return tuple(weight(rows, one.frequency) for one in weighed)
+
+
+def shares(sizes: Sequence[int], total: int) -> list[int]:
+    """Share `total` rows out among classes by their sizes, at least one to each; 0 is all to all."""
+    everything = sum(sizes) or 1
+    return [max(1, total * size // everything) if total else 0 for size in sizes]

@@ -1,0 +1,98 @@
+"""The order of an answer: classes merged, logs kept from crowding it, sessions shown once.
+
+In: each class's best matches. Out: those of one page, in an order that is the same for equal indexes and
+blind to hidden rows. Pure.
+
+A log has at most `A_LOG` hits in an answer, so that one long or hostile log cannot fill it. Answers are
+dealt in rounds: the first holds every log's best three, the next round their next three; a page never spans
+two rounds, and going on by cursor reaches every match in the end.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from memoryd.index.pages import Place
+from memoryd.index.search import Match
+
+A_LOG = 3
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """The best matches of all classes in order; `all`: there are no others."""
+
+    matches: list[Match]
+    all: bool
+
+
+class Page(msgspec.Struct, frozen=True):
+    """The matches of one page, and where the answer goes on, if it does."""
+
+    matches: list[Match]
+    next: Place | None
+
+
+class Dealing(msgspec.Struct, frozen=True):
+    """How matches are dealt: at most `most` a round of each group that `of` tells; None: no limit.
+
+    `rounds`: what was left out of a round comes in the next one; else never.
+    """
+
+    of: Callable[[Match], Hashable]
+    most: int | None = None
+    rounds: bool = False
+
+
+def merge(classes: Iterable[Sequence[Match]], depth: int) -> Merged:
+    """Return the matches of every class in order, as far as it is certain.
+
+    A class that gave `depth` of them may have more, none better than its last; what is not better than
+    that one is left out, so that a deeper look never changes what a shallower one told.
+    """
+    lists = list(classes)
+    horizon = min((found[-1][:2] for found in lists if len(found) >= depth), default=None)
+    matches = sorted(match for found in lists for match in found)
+    if horizon is None:
+        return Merged(matches, all=True)
+    return Merged(matches[: bisect_left(matches, horizon)], all=False)
+
+
+def tied(matches: Sequence[Match]) -> set[int]:
+    """Return the logs whose matches are in no order but that of the index's own numbers."""
+    logs: set[int] = set()
+    for one, other in pairwise(matches):
+        if one[:2] == other[:2] and one.log != other.log:
+            logs |= {one.log, other.log}
+    return logs
+
+
+def settled(matches: Sequence[Match], names: Mapping[int, tuple[str, ...]]) -> list[Match]:
+    """Return matches with ties in the order of their logs' `names`, then of their places in them."""
+    return sorted(
+        matches,
+        key=lambda match: (*match[:2], names.get(match.log, ()), match.n, match.block),
+    )
+
+
+def deal(merged: Merged, dealing: Dealing, place: Place, limit: int) -> Page | None:
+    """Return the page of `limit` matches from `place` on; None: that cannot be told without more."""
+    dealt: Counter[Hashable] = Counter()
+    mine: list[Match] = []
+    later = False
+    until = place.told + limit
+    for match in merged.matches:
+        group = dealing.of(match)
+        turn = dealt[group] // dealing.most if dealing.most else 0
+        dealt[group] += 1
+        if turn == place.round:
+            mine.append(match)
+            if len(mine) > until:
+                return Page(mine[place.told : until], Place(until, place.round))
+        later |= turn > place.round
+    if not merged.all:
+        return None
+    going_on = Place(0, place.round + 1) if later and dealing.rounds else None
+    return Page(mine[place.told :], going_on)

@@ -1,0 +1,282 @@
+"""Keeps the index: one thread writes it, and this task decides what that thread does next.
+
+In: hints of changed files, requests to wait, to rebuild, to tell. Out: an index that follows the logs, a
+gate that opens and shuts around its replacement, and the owner's status. Every call into `memoryd.index`
+goes through one slot, so that at most one thread writes; none of them runs on the trio thread.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeVar
+
+import structlog
+import trio
+
+from memoryd import index
+from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
+from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
+from memoryd.labels import Label
+from memoryd.serve.asking import Caller
+from memoryd.serve.readers import Readers
+from memoryd.serve.telling import Rebuilding
+
+Result = TypeVar("Result")
+
+SWEEP_S = 45.0
+"""The longest time between two looks at all folders; the watcher asks for one more often."""
+CALLER_S = 2.0
+"""How long a request waits for its caller's log to be read so far."""
+FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
+"""How long to wait before looking again whether it is, longer each time."""
+AGAIN_S = 30.0
+"""How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
+
+log = structlog.get_logger()
+
+
+class Turn(NamedTuple):
+    """What one call of the writer's thread came to, and how the index is after it."""
+
+    counts: Counts
+    more: bool
+    wait: float | None
+    ready: bool
+    why: str
+    generation: str
+    fault: str
+
+
+class Keeper:
+    """The keeper of one state folder's index; `run` it once."""
+
+    def __init__(self, settings: Settings, readers: Readers) -> None:
+        self.settings, self._readers = settings, readers
+        self.rebuilding: Rebuilding | None = None
+        self._index: Index | None = None
+        self._slot = trio.CapacityLimiter(1)
+        self._wake = trio.Event()
+        self._rounds = trio.lowlevel.ParkingLot()
+        self._sweeps = self._settled = 0
+        self._sweep_at = self._rebuild_at = 0.0
+        self._generation = self._fault = ""
+        self._read = Counts()
+        self._nursery: trio.Nursery
+        readers.damaged = self.suspect
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep the index until cancelled; started once it is open, or is known to need a rebuild.
+
+        Raises: ConfigError for an index that must not be touched.
+        """
+        self._index = await self._write(index.open, self.settings)
+        try:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                while True:
+                    await self._follow(self._index)
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self._close, self._index, limiter=self._slot)
+
+    def changed(self, paths: Iterable[Path]) -> None:
+        """Take the watcher's hint that these files may have changed."""
+        if self._index is not None:
+            self._index.changed(paths)
+            self._wake.set()
+
+    def sweep_soon(self) -> None:
+        """Look at all folders now: the watcher may have missed something."""
+        self._sweep_at = 0.0
+        self._wake.set()
+
+    def suspect(self) -> None:
+        """Rebuild what a reader found to be damaged, unless that was tried a moment ago."""
+        if trio.current_time() >= self._rebuild_at:
+            self._rebuild_at = trio.current_time() + AGAIN_S
+            log.warning("a reader found the index damaged")
+            self.reindex()
+
+    def figures(self) -> tuple[Status, list[Known]]:
+        """Return the index's own status and what is known of its logs; from any thread."""
+        if self._index is None:
+            return Status(False, "not open yet", ""), []
+        return self._index.status(), self._index.logs()
+
+    async def label_of(self, caller: Caller) -> Label:
+        """Return the label of the asking session, waiting a moment for its log to be read so far.
+
+        Raises: Unavailable before there is an index, Behind: also for a log that nobody has found.
+        """
+        pause = FIRST_LOOK_S
+        with trio.move_on_after(CALLER_S):
+            while True:
+                if self._index is None or not self._index.ready:
+                    raise Unavailable("there is no index yet", remedy="ask again in a moment")
+                try:
+                    return self._index.label_of(caller.log, caller.n)
+                except (Behind, NotFound):
+                    self.changed(self._named(caller.log))
+                await self._rounds.park()
+                await trio.sleep(pause)
+                pause = min(2 * pause, LAST_LOOK_S)
+        raise Behind(
+            f"the caller's log is not read up to record {caller.n}",
+            remedy="ask again; `log` is its path below its folder of logs, `n` its records so far",
+        )
+
+    async def synced(self, caller: Caller | None) -> None:
+        """Return when all that was on disk at the call is indexed, and the caller's log up to `n`."""
+        wanted = self._sweeps + 1
+        self.sweep_soon()
+        while self._settled < wanted:
+            await self._rounds.park()
+        if caller is not None:
+            await self.label_of(caller)
+
+    def reindex(self) -> str:
+        """Start a rebuild, or join the one that runs; return its job id."""
+        if self.rebuilding is None or self.rebuilding.state != "running":
+            self.rebuilding = Rebuilding(f"rebuild-{secrets.token_hex(4)}")
+            self._nursery.start_soon(self._rebuild, self.rebuilding)
+        return self.rebuilding.job
+
+    async def _follow(self, open_index: Index) -> None:
+        """Give the writer's thread one turn, act on what came of it, and wait for the next cause."""
+        self._wake = trio.Event()
+        now = trio.current_time()
+        sweep = now >= self._sweep_at
+        if sweep:
+            self._sweeps += 1
+            self._sweep_at = now + SWEEP_S
+        try:
+            turn = await self._write(_turn, open_index, sweep)
+        except Exception:
+            # One log that we stumble over must not end the service; what was read goes on being served.
+            log.exception("a fault while indexing")
+            self._fault = "internal"
+            await trio.sleep(AGAIN_S)
+            return
+        if turn.ready:
+            await self._followed(turn)
+        else:
+            await self._unready(turn)
+        self._rounds.unpark_all()
+        if not turn.more:
+            due = self._sweep_at - trio.current_time()
+            with trio.move_on_after(max(0.0, due if turn.wait is None else min(due, turn.wait))):
+                await self._wake.wait()
+
+    async def _followed(self, turn: Turn) -> None:
+        if turn.generation != self._generation:
+            await self._serve(turn.generation)
+        self._read = self._read.plus(turn.counts)
+        if turn.fault != self._fault:
+            self._fault = turn.fault
+            log.warning(
+                "indexing stands still" if turn.fault else "indexing goes on", code=turn.fault
+            )
+        if not turn.more and not turn.fault:
+            if self._settled == 0:
+                log.info("read all that was there", **_keys(self._read))
+            self._settled = self._sweeps
+
+    async def _serve(self, generation: str) -> None:
+        """Let readers ask the index that is there now."""
+        if self._generation:
+            await trio.to_thread.run_sync(self._readers.shut)
+        self._generation = generation
+        self._readers.open()
+        log.info("the index is served", generation=generation[:8])
+
+    async def _unready(self, turn: Turn) -> None:
+        """Serve nothing, and see that a rebuild is under way."""
+        if self._generation:
+            self._generation = ""
+            await trio.to_thread.run_sync(self._readers.withdraw)
+        running = self.rebuilding is not None and self.rebuilding.state == "running"
+        if not running and trio.current_time() >= self._rebuild_at:
+            log.warning("the index must be rebuilt", problem=turn.why)
+            self.reindex()
+
+    async def _rebuild(self, job: Rebuilding) -> None:
+        """Build a new index in a process of its own and put it in the place of the old one."""
+        log.info("rebuilding the index", job=job.job)
+        work = Rebuild(self.settings)
+        try:
+            built = await self._build(work, job)
+            await self._write(partial(self._publish, built))
+        except MemorydError as error:
+            log.warning("the rebuild failed", job=job.job, code=error.code, problem=error.message)
+            self._failed(job, error)
+        except Exception:
+            log.exception("the rebuild failed", job=job.job)
+            self._failed(job, Internal("a fault of memoryd", remedy="find the job in its log"))
+        else:
+            job.state, job.counts, job.seconds = "done", built.counts, built.seconds
+            log.info("rebuilt the index", job=job.job, seconds=built.seconds, **_keys(built.counts))
+        self._wake.set()
+
+    def _failed(self, job: Rebuilding, error: MemorydError) -> None:
+        job.state, job.error, job.remedy = "failed", error.message, error.remedy
+        self._rebuild_at = trio.current_time() + AGAIN_S
+
+    async def _build(self, work: Rebuild, job: Rebuilding) -> index.Built:
+        def tell(progress: Progress) -> None:
+            job.progress = progress
+
+        try:
+            return await trio.to_thread.run_sync(work.run, tell, abandon_on_cancel=True)
+        except trio.Cancelled:
+            work.cancel()
+            raise
+
+    def _publish(self, built: index.Built) -> None:
+        """Replace the index; in the writer's thread."""
+        if self._index is not None:
+            self._index.publish(built, self._readers)
+            self._generation = self._index.generation
+
+    async def _write(self, work: Callable[..., Result], *args: object) -> Result:
+        """Run `work` as the one thread that writes."""
+        return await trio.to_thread.run_sync(work, *args, limiter=self._slot)
+
+    def _close(self, open_index: Index) -> None:
+        try:
+            self._readers.withdraw()
+        except Busy:
+            log.warning("a question to the index did not end")
+        open_index.close()
+
+    def _named(self, name: str) -> list[Path]:
+        """Return where a log of that name may lie; none for a name that leads out of its folder."""
+        parts = PurePosixPath(name).parts
+        if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
+            return []
+        return [root.path.joinpath(*parts) for root in self.settings.roots]
+
+
+def _turn(open_index: Index, sweep: bool) -> Turn:
+    """Look at all folders if it is time, read what has changed, tell how things are."""
+    if sweep:
+        open_index.sweep()
+    counts, more = open_index.catch_up()
+    return Turn(
+        counts,
+        more,
+        open_index.wait(),
+        open_index.ready,
+        open_index.why,
+        open_index.generation,
+        open_index.fault,
+    )
+
+
+def _keys(counts: Counts) -> dict[str, int]:
+    return {
+        "records": counts.records,
+        "indexed": counts.indexed,
+        "left_out": counts.left_out,
+        "unreadable": counts.unreadable,
+    }

@@ -1,0 +1,208 @@
+"""The methods: a name, what it takes, what it does. Adding one is adding a row to `table`.
+
+In: a checked request and who asks. Out: the map that travels. Reading methods make a `Scope` of the
+socket's capability and the request, run in a reader's thread, and leave a line in the read log; the
+others ask the `Keeper`, which alone writes the index.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+import trio
+
+from memoryd import clock, protocol, recall
+from memoryd.db import Deadline
+from memoryd.errors import BadRequest, Busy, Unavailable
+from memoryd.index.search import Reader
+from memoryd.labels import Classes, Label
+from memoryd.notes.desk import Notes
+from memoryd.recall.ask import Ask, Get, Listing
+from memoryd.serve import dumping, noting
+from memoryd.serve.asking import Caller, Reading, reading, scope_of
+from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
+from memoryd.serve.connection import IN_FLIGHT
+from memoryd.serve.noting import Desk
+from memoryd.serve.peers import ALL, Asker
+from memoryd.serve.readers import Readers
+from memoryd.serve.reads import Reads
+
+METHODS = tuple(sorted(ALL))
+"""The name of every method."""
+
+Answer = dict[str, object]
+Read = Callable[[Reader, recall.Scope, Mapping[str, object], Deadline], Answer]
+
+
+class Hello(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Who speaks, in which version, and how it wants errors: as a pair of number and string, or maps."""
+
+    client: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    protocol: int = protocol.VERSION
+    errors: Literal["pair", "map"] = "pair"
+
+
+class Nothing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """No arguments but how long the asker waits."""
+
+
+class Sync(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """What to wait for: everything, or the log of the caller. A `session` is waited for with the rest."""
+
+    session: Annotated[str, msgspec.Meta(max_length=1_024)] | None = None
+    caller: Caller | None = None
+
+
+class Dump(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Where to go on."""
+
+    cursor: Annotated[str, msgspec.Meta(max_length=8_192)] | None = None
+
+
+class Keeper(Protocol):
+    """Who writes the index, as the methods see it."""
+
+    async def label_of(self, caller: Caller) -> Label:
+        """Return the label of the asking session. Raises: Behind."""
+
+    async def synced(self, caller: Caller | None) -> None:
+        """Return when all that was on disk at the call is indexed."""
+
+    def reindex(self) -> str:
+        """Start a rebuild, or join the one that runs; return its job id."""
+
+    def changed(self, paths: list[Path]) -> None:
+        """Take the hint that these files may have changed."""
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What the methods answer from."""
+
+    classes: Classes
+    readers: Readers
+    reads: Reads
+    keeper: Keeper
+    version: str
+    uptime: Callable[[], int]
+    overview: Callable[[], Answer]
+    """What `status` tells the owner beside; called in a worker thread."""
+    notes: Notes | None = None
+    notes_fault: str = ""
+
+    def desk(self) -> Desk:
+        """Return what the methods of notes act on."""
+        return Desk(self.notes, self.notes_fault, self.classes, self.keeper, self.reads)
+
+
+def table(memory: Memory) -> Methods:
+    """Return every method by name; which socket grants which is in `peers`."""
+    return {
+        "hello": Quick(fitting(Hello), lambda asker, args: hello(memory, asker, args)),
+        "status": Slow(fitting(Nothing), lambda *given: status(memory, *given)),
+        "recall": _reads(memory, "recall", Ask, recall.recall, "hits"),
+        "get": _reads(memory, "get", Get, recall.get, "before", "record", "after"),
+        "sessions": _reads(memory, "sessions", Listing, recall.sessions, "sessions"),
+        "projects": _reads(memory, "projects", Listing, recall.projects, "projects"),
+        "sync": Slow(fitting(Sync), lambda *given: sync(memory, *given)),
+        "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
+        "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
+        **noting.table(memory.desk()),
+    }
+
+
+def hello(memory: Memory, asker: Asker, args: Hello) -> Answer:
+    """Tell what this socket is; from here on errors have the form asked for."""
+    if args.protocol != protocol.VERSION:
+        raise BadRequest(
+            f"protocol {args.protocol} is not spoken here",
+            remedy=f"speak {protocol.VERSION}",
+            field="protocol",
+            supported=[protocol.VERSION],
+        )
+    asker.as_map = args.errors == "map"
+    allowed = asker.capability
+    return {
+        "server": "memoryd",
+        "versions": {"memoryd": memory.version, "protocol": protocol.VERSION},
+        "classes": memory.classes.upto(allowed.level),
+        "clearance": memory.classes.name(allowed.level),
+        "tools": allowed.tools,
+        "methods": sorted(allowed.methods),
+        "limits": {
+            "request_bytes": protocol.MAX_REQUEST,
+            "answer_bytes": protocol.MAX_ANSWER,
+            "in_flight": IN_FLIGHT,
+        },
+    }
+
+
+async def status(memory: Memory, asker: Asker, args: Nothing, deadline: Deadline) -> Answer:
+    """Tell whether the memory can be asked and how much of it this socket sees; the owner all of it."""
+    scope = scope_of(asker.capability, memory.classes, None, None)
+    told: Answer = {"ready": False, "uptime": memory.uptime(), "generation": None, "rows": None}
+
+    def seen(reader: Reader) -> Answer:
+        rows = recall.visible_rows(reader, scope, deadline)
+        return {"ready": True, "generation": reader.generation, "rows": rows}
+
+    with suppress(Busy, Unavailable):
+        told |= await memory.readers.read(seen, deadline)
+    if asker.capability.owner:
+        told |= await trio.to_thread.run_sync(memory.overview)
+    return told
+
+
+def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *told: str) -> Slow:
+    """Return the reading method `name`; `told` are the parts of its answer that name what was told."""
+
+    async def run(asker: Asker, args: Reading, deadline: Deadline) -> Answer:
+        label = None
+        if args.caller is not None:
+            label = await memory.keeper.label_of(args.caller)
+        scope = scope_of(asker.capability, memory.classes, args.max_class, label)
+
+        def work(reader: Reader) -> Answer:
+            answer = read(reader, scope, args.asked, deadline)
+            memory.reads.note(asker, name, _named(answer, told), answer["label"])
+            return answer
+
+        return await memory.readers.read(work, deadline)
+
+    return Slow(reading(form), run)
+
+
+def _named(answer: Answer, parts: tuple[str, ...]) -> list[object]:
+    """Return the ids of the records told, or the names of the sessions or projects listed."""
+    names: list[object] = []
+    for part in parts:
+        told = answer[part]
+        items: list[Any] = told if isinstance(told, list) else [told]
+        names.extend(item.get("id", item.get(part.removesuffix("s"))) for item in items)
+    return names
+
+
+async def sync(memory: Memory, asker: Asker, args: Sync, deadline: Deadline) -> Answer:
+    """Return when all that was on disk at the call is indexed; below the owner, of the caller's log."""
+    if not asker.capability.owner and args.caller is None:
+        raise BadRequest(
+            "this socket can wait for the caller's own log only",
+            remedy="name it: caller = {log, n}",
+            field="caller",
+        )
+    begun = clock.monotonic()
+    await memory.keeper.synced(args.caller)
+    waited = int(1_000 * (clock.monotonic() - begun))
+    return {"waited_ms": waited} if asker.capability.owner else {}
+
+
+async def dump(memory: Memory, asker: Asker, args: Dump, deadline: Deadline) -> Answer:
+    """Tell every indexed record, a page of canonical JSON lines at a time."""
+
+    def work(reader: Reader) -> Answer:
+        page = dumping.page(reader, args.cursor, deadline)
+        memory.reads.note(asker, "dump", (), page["label"])
+        return page
+
+    return await memory.readers.read(work, deadline)

@@ -1,0 +1,376 @@
+"""The methods of notes: what each takes, who it acts for, and the line it leaves in the read log.
+
+In: checked arguments and who asks. Out: maps. A session that names itself (`caller`) acts under the label that
+the daemon folds from its log, joined with what it claims; one that does not acts as the highest class and
+untrusted. The owner's socket can say that a person acts (`owner`), who then needs no label.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import msgspec
+import trio
+
+from memoryd.db import Deadline
+from memoryd.errors import BadRequest, NotGranted, Unavailable
+from memoryd.labels import Classes, Label, LabelError
+from memoryd.notes import handles, history, reading, verify, waiting
+from memoryd.notes import request as asked
+from memoryd.notes.desk import Notes, owner_asks
+from memoryd.notes.reading import View
+from memoryd.notes.request import Edit
+from memoryd.notes.rights import Command
+from memoryd.serve.asking import Caller, scope_of
+from memoryd.serve.calls import Check, Common, Methods, Slow, fitting
+from memoryd.serve.peers import Asker
+from memoryd.serve.reads import Reads
+
+Answer = dict[str, Any]
+Text = Annotated[str, msgspec.Meta(max_length=4_096)]
+Work = Callable[[Notes], Answer]
+
+
+class Claimed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A label that the asking side knows of; it can only raise the daemon's own."""
+
+    cls: str = msgspec.field(name="class")
+    untrusted: bool
+
+
+class Looking(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Who looks, and how high."""
+
+    caller: Caller | None = None
+    max_class: str | None = None
+
+
+class ViewArgs(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A note's lines, or a folder's entries."""
+
+    path: str
+    view_range: tuple[int, int] | None = None
+    depth: int = 2
+    raw: bool = False
+
+
+class ListArgs(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Notes at and below a path, from behind `after` on."""
+
+    path: str = "/memories"
+    after: str = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 500
+
+
+class Editing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """What every edit may say beside its own arguments."""
+
+    caller: Caller | None = None
+    label: Claimed | None = None
+    expect: str | None = None
+    reason: str = ""
+    owner: bool = False
+    force: bool = False
+
+
+class CreateArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A new note."""
+
+    path: str
+    file_text: str
+
+
+class ReplaceArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Other words in the one place where some stand."""
+
+    path: str
+    old_str: str
+    new_str: str
+
+
+class InsertArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """New lines after a line."""
+
+    path: str
+    insert_line: int
+    insert_text: str
+
+
+class DeleteArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A note away, or with `recursive` a folder."""
+
+    path: str
+    recursive: bool = False
+
+
+class RenameArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Another place for a note."""
+
+    old_path: str
+    new_path: str
+
+
+class LogArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """The newest entries of the journal, of one note if given."""
+
+    path: str | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 50
+
+
+class UndoArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """The edit to undo."""
+
+    txn: Text
+
+
+class Nothing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """No arguments."""
+
+
+class AcceptArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A proposal, or a note changed outside with the hash ("": no file) that the owner was shown."""
+
+    txn: Text | None = None
+    path: str | None = None
+    expect: str | None = None
+    force: bool = False
+
+
+class RejectArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """The proposal to turn down."""
+
+    txn: Text
+    reason: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+class RedactArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """The hash of the content to take away."""
+
+    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    reason: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+class Keeper(Protocol):
+    """What notes need of whoever writes the index."""
+
+    async def label_of(self, caller: Caller) -> Label:
+        """Return the label of the asking session. Raises: Behind."""
+
+    def changed(self, paths: list[Path]) -> None:
+        """Take the hint that these files may have changed."""
+
+
+class Desk(msgspec.Struct, frozen=True):
+    """What the methods of notes act on; `fault` says why `notes` is missing."""
+
+    notes: Notes | None
+    fault: str
+    classes: Classes
+    keeper: Keeper
+    reads: Reads
+
+    def open(self) -> Notes:
+        """Return the open notes. Raises: Unavailable."""
+        if self.notes is None:
+            raise Unavailable(
+                f"notes are not served: {self.fault or 'they are not open'}",
+                remedy="see `bxctl status`; restart memoryd once it is mended",
+            )
+        return self.notes
+
+    def overview(self) -> dict[str, object]:
+        """Return what the owner's `status` tells of the notes."""
+        if self.notes is None:
+            return {"notes": 0, "pending": 0, "external": 0, "fault": self.fault}
+        state = self.notes.journal.state
+        return {
+            "notes": len(state.live),
+            "pending": len(state.proposals),
+            "external": self.notes.outside,
+            "fault": self.notes.journal.broken,
+        }
+
+
+def table(desk: Desk) -> Methods:
+    """Return every method of notes by name; which socket grants which is in `peers`."""
+    return {
+        "notes.view": _looks(desk, "notes.view", ViewArgs, _view),
+        "notes.list": _looks(desk, "notes.list", ListArgs, _list),
+        "notes.create": _edits(desk, "create", CreateArgs),
+        "notes.str_replace": _edits(desk, "str_replace", ReplaceArgs),
+        "notes.insert": _edits(desk, "insert", InsertArgs),
+        "notes.delete": _edits(desk, "delete", DeleteArgs),
+        "notes.rename": _edits(desk, "rename", RenameArgs),
+        "notes.log": _owner(desk, LogArgs, _log),
+        "notes.undo": _owner(desk, UndoArgs, _undo),
+        "notes.verify": _owner(desk, Nothing, _verify),
+        "notes.pending": _owner(desk, Nothing, _pending),
+        "notes.accept": _owner(desk, AcceptArgs, _accept),
+        "notes.reject": _owner(desk, RejectArgs, _reject),
+        "notes.redact": _owner(desk, RedactArgs, _redact),
+    }
+
+
+def _form(form: type[Common]) -> Check:
+    """Return the check of a method's arguments, whose refusals are those of check 1."""
+    check = fitting(form)
+
+    def checked(args: dict[str, Any]) -> Common:
+        try:
+            return check(args)
+        except BadRequest as error:
+            error.data["check"] = "args"
+            raise
+
+    return checked
+
+
+def _looks(
+    desk: Desk, name: str, form: type[Looking], look: Callable[[Any, View, Notes], Answer]
+) -> Slow:
+    async def run(asker: Asker, args: Looking, deadline: Deadline) -> Answer:
+        label = None if args.caller is None else await desk.keeper.label_of(args.caller)
+        scope = scope_of(asker.capability, desk.classes, args.max_class, label)
+        if not scope.covers_project(None):
+            raise handles.absent()  # a socket limited to projects sees what belongs to them only
+        view = View(scope.level, scope.untrusted == "include", scope.owner)
+        answer = await _run(desk, partial(look, args, view))
+        desk.reads.note(asker, name, _named(answer), answer["label"])
+        return answer
+
+    return Slow(_form(form), run)
+
+
+def _view(args: ViewArgs, view: View, notes: Notes) -> Answer:
+    if args.raw:
+        return reading.raw(notes, args.path, view)
+    return reading.view(notes, args.path, view, view_range=args.view_range, depth=args.depth)
+
+
+def _list(args: ListArgs, view: View, notes: Notes) -> Answer:
+    return reading.listing(notes, view, path=args.path, after=args.after, limit=args.limit)
+
+
+def _named(answer: Answer) -> list[str]:
+    """Return the paths that an answer tells of."""
+    entries = answer.get("entries", answer.get("notes"))
+    return [answer["path"]] if entries is None else [entry["path"] for entry in entries]
+
+
+def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
+    async def run(asker: Asker, args: Editing, deadline: Deadline) -> Answer:
+        who = await _asker(desk, asker, args)
+        edit = edit_of(command, args)
+        answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        desk.keeper.changed([desk.open().store.root])
+        if "snippet" in answer:
+            desk.reads.note(asker, f"notes.{command}", [answer["path"]], answer["label"])
+        return answer
+
+    return Slow(_form(form), run)
+
+
+def edit_of(command: Command, args: Editing) -> Edit:
+    """Return the edit that a request asks for."""
+    path, to = str(getattr(args, "path", "")), None
+    if isinstance(args, RenameArgs):
+        path, to = args.old_path, args.new_path
+    return Edit(
+        command=command,
+        path=path,
+        to=to,
+        arguments={name: getattr(args, name) for name in asked.ARGUMENTS[command]},
+        recursive=isinstance(args, DeleteArgs) and args.recursive,
+        expect=args.expect,
+        reason=args.reason,
+        force=args.force,
+    )
+
+
+async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
+    """Return whom an edit is made for. Raises: Behind, NotGranted, BadRequest."""
+    allowed, peer, classes = asker.capability, asker.peer, desk.classes
+    if args.owner:
+        if not allowed.owner or args.caller is not None:
+            raise NotGranted(
+                "only a person at the owner's socket acts as the owner",
+                remedy="leave `owner` out, or name no `caller`",
+                check="grant",
+            )
+        return owner_asks(classes, client=allowed.name, uid=peer.uid, pid=peer.pid)
+    if not scope_of(allowed, classes, None, None).covers_project(None):
+        raise handles.absent()
+    label = classes.highest if args.caller is None else await desk.keeper.label_of(args.caller)
+    return asked.Asker(
+        client=allowed.name,
+        clearance=allowed.level,
+        session=label.join(_claimed(classes, args.label)),
+        tools=frozenset(allowed.tools),
+        uid=peer.uid,
+        pid=peer.pid,
+        log=None if args.caller is None else args.caller.log,
+        n=None if args.caller is None else args.caller.n,
+    )
+
+
+def _claimed(classes: Classes, claimed: Claimed | None) -> Label:
+    """Return the claimed label; a class that nobody knows is the highest."""
+    if claimed is None:
+        return Label(0, False)
+    try:
+        return Label(classes.level(claimed.cls), claimed.untrusted)
+    except LabelError:
+        return classes.highest
+
+
+def _owner(
+    desk: Desk, form: type[Common], act: Callable[[Any, asked.Asker, Notes], Answer]
+) -> Slow:
+    async def run(asker: Asker, args: Common, deadline: Deadline) -> Answer:
+        peer = asker.peer
+        who = owner_asks(desk.classes, client=asker.capability.name, uid=peer.uid, pid=peer.pid)
+        answer = await _run(desk, partial(act, args, who))
+        desk.keeper.changed([desk.open().store.root])
+        return answer
+
+    return Slow(_form(form), run)
+
+
+def _log(args: LogArgs, who: asked.Asker, notes: Notes) -> Answer:
+    return {"entries": history.log(notes, path=args.path, limit=args.limit)}
+
+
+def _undo(args: UndoArgs, who: asked.Asker, notes: Notes) -> Answer:
+    return history.undo(notes, who, args.txn)
+
+
+def _verify(args: Nothing, who: asked.Asker, notes: Notes) -> Answer:
+    with notes.alone():
+        faults = verify.verify(notes.store, notes.journal)
+        lines = notes.journal.state.seq
+    return {"faults": [{"where": each.where, "what": each.what} for each in faults], "lines": lines}
+
+
+def _pending(args: Nothing, who: asked.Asker, notes: Notes) -> Answer:
+    return {"pending": waiting.pending(notes)}
+
+
+def _accept(args: AcceptArgs, who: asked.Asker, notes: Notes) -> Answer:
+    return history.accept(
+        notes, who, txn=args.txn, path=args.path, expect=args.expect, force=args.force
+    )
+
+
+def _reject(args: RejectArgs, who: asked.Asker, notes: Notes) -> Answer:
+    return history.reject(notes, args.txn, reason=args.reason)
+
+
+def _redact(args: RedactArgs, who: asked.Asker, notes: Notes) -> Answer:
+    return history.redact(notes, who, args.hash, reason=args.reason)
+
+
+async def _run(desk: Desk, work: Work) -> Answer:
+    """Do `work` in a worker thread; an edit that has begun ends, whatever its deadline."""
+    run: Callable[..., Awaitable[Answer]] = trio.to_thread.run_sync
+    return await run(work, desk.open())

@@ -1,0 +1,103 @@
+"""Who asks, and what the socket they ask through allows.
+
+In: a configured ``[[socket]]`` and the kernel's word about the peer. Out: `Capability` (frozen, one a
+socket), `Peer` and `Asker` (one a connection). Nothing a peer sends can change its capability.
+"""
+
+import os
+import socket
+import struct
+
+import msgspec
+
+from memoryd.config import Socket
+from memoryd.index.scope import Policy
+from memoryd.labels import Classes
+
+_UCRED = struct.Struct("3i")
+RECALL = frozenset({"recall", "get", "sessions", "projects", "sync"})
+"""The methods that the grant ``recall`` gives."""
+ALWAYS = frozenset({"hello", "status"})
+NOTES = {
+    "memory_view": frozenset({"notes.view", "notes.list"}),
+    **{
+        f"memory_{command}": frozenset({f"notes.{command}"})
+        for command in ("create", "str_replace", "insert", "delete", "rename")
+    },
+}
+"""The methods that each grant of notes gives."""
+OWNER = frozenset({"reindex", "dump"}) | {
+    f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")
+}
+"""Methods of the owner's socket alone."""
+ALL = ALWAYS | RECALL | OWNER | frozenset().union(*NOTES.values())
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """The process at the other end, as the kernel tells it (SO_PEERCRED, unix(7))."""
+
+    pid: int
+    uid: int
+
+
+class Capability(msgspec.Struct, frozen=True):
+    """What a socket allows: `level` is its clearance, `owner` whether it is the owner's own.
+
+    The owner's socket grants everything (``*``) and hides nothing: top clearance, every project, what is
+    untrusted too. A ``*`` with less than that grants all methods but the owner's.
+    """
+
+    name: str
+    level: int
+    owner: bool
+    methods: frozenset[str]
+    tools: tuple[str, ...]
+    untrusted: Policy
+    projects: tuple[str, ...]
+    uids: frozenset[int]
+
+    def grants(self, method: str) -> bool:
+        """Say whether `method` may be called through this socket."""
+        return method in self.methods
+
+
+class Asker(msgspec.Struct):
+    """One connection's side of a request: the peer, its socket, and how it wants errors."""
+
+    peer: Peer
+    capability: Capability
+    as_map: bool = False
+
+
+def capability(setting: Socket, classes: Classes) -> Capability:
+    """Return what a configured socket allows. Raises: LabelError for an unknown clearance."""
+    level = classes.level(setting.clearance)
+    everything = "*" in setting.tools
+    projects = tuple(setting.projects)
+    unlimited = level == classes.top and "*" in projects and setting.untrusted == "include"
+    owner = everything and unlimited
+    methods = ALWAYS
+    if everything or "recall" in setting.tools:
+        methods |= RECALL
+    for tool, given in NOTES.items():
+        if everything or tool in setting.tools:
+            methods |= given
+    if owner:
+        methods |= OWNER
+    return Capability(
+        name=setting.name,
+        level=level,
+        owner=owner,
+        methods=methods,
+        tools=tuple(setting.tools),
+        untrusted=setting.untrusted,
+        projects=projects,
+        uids=frozenset(setting.uids) | {os.geteuid()},
+    )
+
+
+def peer_of(sock: socket.socket) -> Peer:
+    """Return the process that connected. Raises: OSError."""
+    raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    pid, uid, _gid = _UCRED.unpack(raw)
+    return Peer(pid, uid)

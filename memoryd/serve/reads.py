@@ -1,0 +1,72 @@
+"""Who was told what: one line for every answer that holds stored text, written before it leaves.
+
+In: who asked, the method, the ids and the label of the answer. Out: a line of JSON in ``reads.jsonl``,
+never with the query's text. Called in the reader's thread, so that no disk is waited for on the loop. An
+answer is not held back by a full disk: the line is then missing, and the owner's status says so.
+"""
+
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from memoryd.clock import now_ms, rfc3339
+from memoryd.serve.peers import Asker
+
+ROTATED_AT = 16 << 20
+"""Bytes at which the file becomes ``reads.jsonl.1``, and the one before it goes."""
+
+log = structlog.get_logger()
+
+
+class Reads:
+    """The read log at `path`; `missing` counts the lines that could not be written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._handle: int | None = None
+        self._size = 0
+        self.missing = 0
+
+    def note(self, asker: Asker, method: str, ids: Iterable[object], label: object) -> None:
+        """Write down that `asker` is being told the records `ids`, whose joined label is `label`."""
+        line = msgspec.json.encode(
+            {
+                "time": rfc3339(now_ms()),
+                "socket": asker.capability.name,
+                "uid": asker.peer.uid,
+                "pid": asker.peer.pid,
+                "method": method,
+                "ids": list(ids),
+                "label": label,
+            }
+        )
+        with self._lock:
+            try:
+                self._append(line + b"\n")
+            except OSError as error:
+                self.missing += 1
+                log.warning("an answer is missing in reads.jsonl", method=method, errno=error.errno)
+
+    def close(self) -> None:
+        """Close the file; the next line opens it again."""
+        with self._lock:
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
+
+    def _append(self, line: bytes) -> None:
+        """Write one line with one call, so that two writers' lines never mix."""
+        if self._handle is not None and self._size >= ROTATED_AT:
+            os.close(self._handle)
+            self._handle = None
+            self._path.rename(self._path.with_name(f"{self._path.name}.1"))
+        if self._handle is None:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._handle = os.open(self._path, flags, 0o600)
+            self._size = os.fstat(self._handle).st_size
+        self._size += os.write(self._handle, line)

@@ -1,0 +1,141 @@
+"""What the owner is told by `status`. Pure: figures in, one map out.
+
+In: the index's own status, what is known of its logs, the rebuild, counts of the server. Out: the fields
+of docs/protocol.md. Nothing of this is told on any other socket: counts, lag and reasons speak of what a
+lower reader must not know.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from memoryd.clock import rfc3339
+from memoryd.index import Counts, Known, Progress, Status
+from memoryd.serve.connection import Traffic
+
+Told = dict[str, object]
+
+
+class Rebuilding(msgspec.Struct):
+    """A rebuild, running or ended: `state` is ``running``, ``done`` or ``failed``."""
+
+    job: str
+    state: str = "running"
+    progress: Progress = Progress(0, 0, 0, 0)
+    counts: Counts | None = None
+    seconds: float | None = None
+    error: str | None = None
+    remedy: str | None = None
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something that is wrong now, and what to do about it."""
+
+    what: str
+    remedy: str
+
+
+def index_view(status: Status, logs: Iterable[Known]) -> Told:
+    """Return what is told of the index and its sources."""
+    why = sorted(status.sums.why.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes},
+        "sources": sources(logs),
+        "left_out": [{"why": reason, "rows": rows} for reason, rows in why],
+        "unreadable": status.sums.unreadable,
+    }
+
+
+def sources(logs: Iterable[Known]) -> list[Told]:
+    """Return the sums of each folder of logs and format."""
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    for known in logs:
+        key = (known.place.source, known.place.root)
+        here = sums.setdefault(
+            key, dict.fromkeys(("logs", "gone", "records", "indexed", "left_out", "unreadable"), 0)
+        )
+        here["logs"] += 1
+        here["gone"] += known.state == "gone"
+        here["records"] += known.records
+        here["indexed"] += known.indexed
+        here["left_out"] += known.left_out
+        here["unreadable"] += known.unreadable
+    return [{"source": key[0], "root": key[1], **here} for key, here in sorted(sums.items())]
+
+
+def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:
+    """Return what is told of the last rebuild."""
+    if rebuilding is None:
+        return None
+    at, counts = rebuilding.progress, rebuilding.counts
+    return {
+        "job": rebuilding.job,
+        "state": rebuilding.state,
+        "logs": at.logs,
+        "all_logs": at.all_logs,
+        "bytes": at.bytes,
+        "all_bytes": at.all_bytes,
+        "records": 0 if counts is None else counts.records,
+        "counts": None if counts is None else msgspec.to_builtins(counts),
+        "seconds": rebuilding.seconds,
+        "error": rebuilding.error,
+        "remedy": rebuilding.remedy,
+    }
+
+
+def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "") -> list[Fault]:
+    """Return what is wrong with the index, its logs, the read log and the notes."""
+    found: list[Fault] = []
+    if status.fault:
+        found.append(
+            Fault(f"indexing stands still ({status.fault})", "see the daemon's log; it tries again")
+        )
+    found += [
+        Fault(f"a log cannot be read ({reason}): {name}", "make it readable for you")
+        for name, reason in sorted(status.faults.items())
+    ]
+    found += [
+        Fault(f"a folder of logs is not there: {folder}", "its logs are kept; mount it again")
+        for folder in status.missing
+    ]
+    if status.overrides_unreadable:
+        found.append(
+            Fault(
+                f"{status.overrides_unreadable} lines of overrides.jsonl cannot be read",
+                "correct them: until then every log counts as the highest class",
+            )
+        )
+    if reads_missing:
+        found.append(
+            Fault(
+                f"{reads_missing} answers are missing in reads.jsonl",
+                "free some space; see the daemon's log",
+            )
+        )
+    if notes:
+        found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
+    if unwatched:
+        found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
+    return found
+
+
+def since(found: Iterable[Fault], first: dict[str, int], now: int) -> list[Told]:
+    """Return faults with when each was first seen; `first` remembers that and forgets what is over."""
+    told = list(found)
+    for what in first.keys() - {fault.what for fault in told}:
+        del first[what]
+    return [
+        {
+            "what": fault.what,
+            "since": rfc3339(first.setdefault(fault.what, now)),
+            "remedy": fault.remedy,
+        }
+        for fault in told
+    ]
+
+
+def traffic_view(traffic: Traffic, reads_missing: int) -> Mapping[str, int]:
+    """Return the server's counts."""
+    told: dict[str, int] = msgspec.to_builtins(traffic)
+    told.pop("stopping")
+    return told | {"reads_missing": reads_missing}

@@ -1,0 +1,201 @@
+"""What every harness's adapter is made of, and what a folder of logs and one log in it are.
+
+In: nothing (values and small pure helpers). Out: `Adapter`, one a harness; `Root`, a folder of logs with
+the owner's wishes for it; `LogFile`, one log with the adapter that its content asks for. An adapter knows
+one format: which lines are its own, and what each line says. It opens nothing and keeps no state, so that
+a record is a function of its bytes, of its number, and of whether the log has named itself before.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memoryd.records import About, Brought, Item, Link, Record, Unreadable
+from memoryd.sources.wrapped import Along
+
+MAX_DEPTH = 200
+"""Arrays and objects inside each other; a log line has about ten."""
+
+MAX_BLOCKS = 4096
+"""Content blocks of one record that an id can name (`memoryd.ids`)."""
+
+
+class Adapter(msgspec.Struct, frozen=True):
+    """One harness's format. The functions are pure; `decoder` yields what `parse` takes.
+
+    `find(home, env)`: folders where the harness keeps logs, there or not; `home` is memoryd's own state.
+    `wants(log)`: whether a path below such a folder can be a log.
+    `claims(record)`: True if a decoded record can only be of this format, False if it cannot, None if it may.
+    `parse(line, n, begun, raw)`: the record of a decoded line; `begun` is whether an earlier record of the
+    log named itself, `raw` the line's bytes, which are there when `CloserLook` asked for them.
+    `telling`: fields of the decoded line that bring text, and so raise if they have an unexpected shape.
+    `origin(log)`: the link that a log's own path tells.
+    `labelled(line)`: whether a line gives a label of its own; if so, `doubt(raw, line)` is why it must not
+    be believed, or None.
+    """
+
+    id: str
+    version: int
+    decoder: msgspec.json.Decoder[Any]
+    find: Callable[[Path, Mapping[str, str]], list[Path]]
+    wants: Callable[[str], bool]
+    claims: Callable[[Mapping[str, object]], bool | None]
+    parse: Callable[[Any, int, bool, bytes | None], Record]
+    telling: frozenset[str] = frozenset()
+    origin: Callable[[str], Link | None] = lambda log: None
+    labelled: Callable[[Any], bool] | None = None
+    doubt: Callable[[bytes, Any], str | None] = lambda raw, line: None
+
+
+class Root(msgspec.Struct, frozen=True):
+    """A folder of logs. `kind` is an adapter's id or ``auto``; `start` a class's name, or None.
+
+    `exclude` holds globs on a log's path. `trusted` is true for the state folder's `sessions` alone: the
+    only place whose label fields are believed.
+    """
+
+    kind: str
+    path: Path
+    start: str | None = None
+    exclude: tuple[str, ...] = ()
+    trusted: bool = False
+
+
+class LogFile(msgspec.Struct, frozen=True):
+    """One log: `log` is its path below the root, with ``/``; `path` is where to open it."""
+
+    root: Root
+    adapter: Adapter
+    path: Path
+    log: str
+
+
+class NotJson(ValueError):
+    """What a line holds further in cannot be decoded or must not be believed; `args[0]` says why."""
+
+
+class CloserLook(Exception):
+    """A line of a kind that is not known: `parse` asks for its bytes."""
+
+
+def is_jsonl(log: str) -> bool:
+    """Say whether a path can be a log of JSON lines."""
+    return log.endswith(".jsonl")
+
+
+_generic = msgspec.json.Decoder().decode
+
+
+def decoded(raw: msgspec.Raw) -> Any:
+    """Return the JSON value of `raw`, None where the field was missing.
+
+    Raises: NotJson for a number outside what JSON readers agree on, or depth over 200.
+    """
+    size = len(raw)
+    if not size:
+        return None
+    if size > 2 * MAX_DEPTH and memoryview(raw)[0] in b"{[" and too_deep(bytes(raw), MAX_DEPTH):
+        raise NotJson("nested too deeply")
+    try:
+        return _generic(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise NotJson("no JSON value") from error
+
+
+def too_deep(data: bytes, limit: int) -> bool:
+    """Say whether arrays and objects of the JSON text `data` nest deeper than `limit`."""
+    if data.count(b"{") + data.count(b"[") <= limit:
+        return False
+    outside = data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
+    depth = 0
+    for byte in b"".join(outside):
+        if byte in b"{[":
+            depth += 1
+            if depth > limit:
+                return True
+        elif byte in b"}]":
+            depth -= 1
+    return False
+
+
+def text(value: object) -> str | None:
+    """Return `value` if it is a string that is not empty."""
+    return value if isinstance(value, str) and value else None
+
+
+_NAME = re.compile(r"[\w./:-]{1,64}", re.ASCII)
+
+
+@lru_cache(maxsize=1024)
+def named(family: str, name: str | None) -> str:
+    """Return ``family:name``, the name under which rules and `status` know what a log brought in."""
+    plain = name is not None and _NAME.fullmatch(name)
+    return f"{family}:{name if plain else 'nameless'}"
+
+
+def came_along(block: int, along: Along) -> Brought:
+    """Return the item of what came along with a text."""
+    return Brought(block, along.name, args=None if along.path is None else {"path": along.path})
+
+
+def members(raw: bytes | None) -> dict[str, Any]:
+    """Return all fields of an object of an unknown kind. Raises: CloserLook without `raw`; NotJson."""
+    if raw is None:
+        raise CloserLook
+    found: dict[str, Any] = decoded(msgspec.Raw(raw))
+    return found
+
+
+def unknown(kind: str | None, told: dict[str, Any], but: frozenset[str]) -> list[Item]:
+    """Return the items of what nobody knows: it raises if fields other than `but` carry text.
+
+    No rule covers ``record:`` names, so what raises counts as an unknown tool's result.
+    """
+    if carries_text({key: value for key, value in told.items() if key not in but}):
+        return [Brought(0, named("record", kind))]
+    return []
+
+
+def carries_text(tree: object) -> bool:
+    """Say whether decoded JSON holds a string that is not blank."""
+    stack = [tree]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            if value.strip():
+                return True
+        elif isinstance(value, dict):
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+    return False
+
+
+@lru_cache(maxsize=4096)
+def about(session: str | None, project: str | None, agent: str, link: Link | None = None) -> About:
+    """Return the one `About` of these values: neighbouring lines of a log tell the same."""
+    return About(session, project, agent, link)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def milliseconds(moment: datetime | None) -> int | None:
+    """Return milliseconds since 1970 UTC; a missing offset means UTC, as in `clock.parse_rfc3339`."""
+    if moment is None:
+        return None
+    try:
+        return (moment - _EPOCH) // _MILLISECOND
+    except TypeError:
+        return (moment.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+
+
+def unreadable(n: int, reason: str) -> Record:
+    """Return the record of a line that cannot be read."""
+    return Record(n, None, [Unreadable(reason)])

@@ -1,0 +1,386 @@
+"""Claude Code's session log: messages of nested content blocks, and whatever else the harness notes down.
+
+In: lines with a `type`. Out: records with one item a content block, numbered as in the record. `user` lines
+hold the owner's words, tool results, or text that the harness sends in the owner's name; who spoke decides
+(`wrapped`, `isMeta`, `isSidechain`, `isCompactSummary`, `origin`). Never read: `toolUseResult`, thinking,
+`progress` and attachments other than queued words; they only raise the label, under the names of the rules.
+
+No public schema exists and the format drifts with each release, so an unknown type, block or attachment
+that carries text counts as an unknown tool's result.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from memoryd import paths
+from memoryd.errors import ConfigError
+from memoryd.records import Brought, Called, Item, Kind, Link, Record, Returned, Said
+from memoryd.sources import base
+from memoryd.sources.wrapped import in_claude_code
+
+ID = "claude-code"
+VERSION = 1
+
+_NO_TEXT = frozenset(
+    (
+        *("agent-color", "agent-setting", "atis-latch", "bridge-session"),
+        *("content-replacement", "file-history-delta", "file-history-snapshot", "frame-link"),
+        *("fork-context-ref", "marble-origami-commit", "mode", "permission-mode", "pr-link"),
+        *("relocated", "started", "tag", "task-summary", "worktree-state"),
+    )
+)
+"""Types that bring nothing into the conversation."""
+
+_COPIES = frozenset(
+    (
+        *("agent-name", "ai-title", "custom-title", "last-prompt", "queue-operation"),
+        *("speculation-accept", "summary"),
+    )
+)
+"""Titles, and copies of what has its own record."""
+
+_NOTICES = frozenset(
+    (
+        *("agents_killed", "api_error", "api_refusal", "away_summary", "bridge_status"),
+        *("compact_boundary", "error", "informational", "init", "memory_saved"),
+        *("microcompact_boundary", "model_refusal_fallback", "permission_retry"),
+        *("scheduled_task_fire", "session_start", "status", "turn_duration"),
+    )
+)
+"""`system` subtypes in which the harness speaks of itself."""
+
+_KEYS = frozenset(
+    (
+        *("agentId", "cwd", "entrypoint", "gitBranch", "id", "isMeta", "key", "level"),
+        *("messageId", "parentToolUseID", "parentUuid", "promptId", "requestId", "sessionId"),
+        *("session_id", "sessionKind", "slug", "subtype", "timestamp", "toolUseID", "type"),
+        *("userType", "uuid", "version"),
+    )
+)
+"""Fields that carry no text in any record."""
+
+_TOLD_BY = 64
+"""Records by which a log has told its session and folder, which every record repeats."""
+
+_OWNER, _ASSISTANT, _SUMMARY = Kind.OWNER, Kind.ASSISTANT, Kind.SUMMARY
+_HOSTED = frozenset(("server_tool_use", "mcp_tool_use"))
+_SILENT_BLOCKS = frozenset(("thinking", "redacted_thinking", "fallback"))
+_NOT_THE_OWNER = frozenset(
+    (
+        *("agent", "auto-continuation", "channel", "coordinator", "hook", "peer", "subagent"),
+        *("system", "task-notification", "teammate"),
+    )
+)
+_EMPTY = frozenset((b"", b"null", b"[]", b'""', b"{}", b"false"))
+
+
+class Block(msgspec.Struct, gc=False):
+    """A content block; what a thought says is only skipped over, what a result says is not decoded."""
+
+    type: str | None = None
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: msgspec.Raw = msgspec.Raw()
+    tool_use_id: str | None = None
+    is_error: bool | None = None
+    content: msgspec.Raw = msgspec.Raw()
+
+
+class Message(msgspec.Struct, gc=False):
+    """A message's content: one text, or blocks."""
+
+    content: str | list[Block] | None = None
+
+
+class Named(msgspec.Struct, gc=False):
+    """An object of which only the type is read."""
+
+    type: str | None = None
+
+
+class Attachment(msgspec.Struct, gc=False):
+    """What was attached; only the words of a queued command are read."""
+
+    type: str | None = None
+    prompt: str | list[Block] | None = None
+    origin: object = None
+    is_meta: object = msgspec.field(name="isMeta", default=None)
+    filename: object = None
+    path: object = None
+    plan_file_path: object = msgspec.field(name="planFilePath", default=None)
+
+
+class Line(msgspec.Struct, gc=False, rename="camel"):
+    """What is read of a line."""
+
+    type: str | None = None
+    message: Message | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    session_id: str | None = None
+    timestamp: datetime | None = None
+    cwd: str | None = None
+    is_sidechain: bool | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    origin: object = None
+    tool_use_result: msgspec.Raw = msgspec.Raw()
+    subtype: str | None = None
+    content: msgspec.Raw = msgspec.Raw()
+    attachment: Attachment | None = None
+    data: Named | None = None
+    hook_errors: msgspec.Raw = msgspec.Raw()
+    hook_additional_context: msgspec.Raw = msgspec.Raw()
+    has_output: object = None
+    logical_parent_uuid: str | None = None
+    forked_from: object = None
+    id: str | None = None
+    name: str | None = None
+    input: msgspec.Raw = msgspec.Raw()
+    tool_use_id: str | None = msgspec.field(name="tool_use_id", default=None)
+
+
+def find(home: Path, env: Mapping[str, str]) -> list[Path]:
+    """Return the folder of projects: below CLAUDE_CONFIG_DIR, else ~/.claude."""
+    if moved := env.get("CLAUDE_CONFIG_DIR"):
+        return [Path(moved) / "projects"]
+    try:
+        return [paths.user_home(env) / ".claude" / "projects"]
+    except ConfigError:
+        return []
+
+
+def claims(record: Mapping[str, object]) -> bool | None:
+    """Say whether a record is Claude Code's, and not one of the formats that imitate it."""
+    kind = record.get("type")
+    if not isinstance(kind, str) or any(key in record for key in ("payload", "systemPayload")):
+        return False
+    if kind in ("user", "assistant"):
+        message = record.get("message")
+        if not isinstance(message, dict):
+            return None if message is not None else False
+        return "content" in message or (None if "parts" not in message else False)
+    if kind == "summary":
+        return "leafUuid" in record
+    if kind == "file-history-snapshot":
+        return "snapshot" in record
+    if kind in ("system", "attachment", "progress"):
+        return ("parentUuid" in record and "sessionId" in record) or None
+    return None if kind in _NO_TEXT or kind in _COPIES or "sessionId" in record else False
+
+
+def origin(log: str) -> Link | None:
+    """Return the link of a sub-agent's own log, as its path tells."""
+    path = PurePosixPath(log)
+    if "subagents" in path.parts[:-1] or path.name.startswith("agent-"):
+        return Link("subagent")
+    return None
+
+
+def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
+    """Return the record of a line. Raises: NotJson, CloserLook."""
+    kind = line.type
+    if kind == "assistant":
+        items = _assistant(line.message)
+    elif kind == "user":
+        items = _user(line)
+    elif kind is not None and (found := _other(line, kind)) is not None:
+        items = found
+    else:
+        what = f"system/{line.subtype}" if kind == "system" else kind
+        items = base.unknown(what, base.members(raw), _KEYS)
+    told = None
+    if not begun or n < _TOLD_BY:
+        told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
+    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid)
+
+
+def _link(line: Line) -> Link | None:
+    """Return the link that the first record with a name tells."""
+    if line.is_sidechain:
+        return Link("subagent", session=line.session_id, uuid=line.parent_uuid)
+    if isinstance(forked := line.forked_from, dict):
+        session, uuid = forked.get("sessionId"), forked.get("messageUuid")
+        return Link("fork", session=base.text(session), uuid=base.text(uuid))
+    parent = line.parent_uuid or line.logical_parent_uuid
+    return None if parent is None else Link("resume", uuid=parent)
+
+
+def _assistant(message: Message | None) -> list[Item]:
+    content = None if message is None else message.content
+    if isinstance(content, str):
+        return [] if _blank(content) else [Said(0, _ASSISTANT, content)]
+    items: list[Item] = []
+    for number, block in enumerate(_numbered(content)):
+        kind = block.type
+        if kind == "tool_use":
+            items.append(Called(number, block.id, block.name or "", base.decoded(block.input)))
+        elif kind == "text":
+            _say(items, number, _ASSISTANT, block.text)
+        elif kind not in _SILENT_BLOCKS:
+            items.append(_elsewhere(block, number))
+    return items
+
+
+def _user(line: Line) -> list[Item]:
+    content = None if line.message is None else line.message.content
+    items: list[Item] = []
+    returned = False
+    if isinstance(content, str):
+        _hear(items, 0, content, line)
+    else:
+        for number, block in enumerate(_numbered(content)):
+            kind = block.type
+            if kind == "tool_result":
+                returned = True
+                items.append(_returned(block, number))
+            elif kind == "text":
+                _hear(items, number, block.text, line)
+            elif kind not in _SILENT_BLOCKS:
+                items.append(_elsewhere(block, number))
+    if not returned and bytes(line.tool_use_result) not in _EMPTY:
+        items.append(Returned(0, None))
+    return items
+
+
+def _numbered(content: list[Block] | None) -> list[Block]:
+    """Return the blocks, each of which an id must be able to name. Raises: NotJson."""
+    if content is None:
+        return []
+    if len(content) > base.MAX_BLOCKS:
+        raise base.NotJson(f"more than {base.MAX_BLOCKS} content blocks")
+    return content
+
+
+def _blank(words: str) -> bool:
+    return not words or words.isspace()
+
+
+def _say(items: list[Item], number: int, kind: Kind, words: str | None) -> None:
+    if words is not None and not _blank(words):
+        items.append(Said(number, kind, words))
+
+
+def _hear(items: list[Item], number: int, heard: str | None, line: Line) -> None:
+    """Add a text that the harness filed under the user."""
+    if heard is None:
+        return
+    if line.is_compact_summary:
+        _say(items, number, _SUMMARY, heard)
+        items.append(Brought(number, "compaction"))
+        return
+    if line.is_meta:
+        items.append(Brought(number, _meta(heard)))
+        return
+    if line.origin is not None and (name := _sender(line.origin)) is not None:
+        items.append(Brought(number, name))
+        return
+    own = in_claude_code(heard)
+    _say(items, number, _ASSISTANT if line.is_sidechain else _OWNER, own.words)
+    items.extend(base.came_along(number, along) for along in own.along)
+
+
+def _meta(heard: str) -> str:
+    """Return the name of what the harness says on its own account."""
+    told = in_claude_code(heard)
+    if not told.words and told.along:
+        return told.along[-1].name
+    return "hook" if "hook feedback" in heard[:64] else "skill-text"
+
+
+def _sender(origin: object) -> str | None:
+    """Return the name of a message's text if its origin says that somebody else than the owner sent it."""
+    kind = origin.get("kind") if isinstance(origin, dict) else None
+    if not isinstance(kind, str) or kind not in _NOT_THE_OWNER:
+        return None
+    return "hook" if kind == "hook" else "task-notification"
+
+
+def _returned(block: Block, number: int) -> Returned:
+    failed = block.is_error
+    if failed is False:
+        return Returned(number, block.tool_use_id, None, True)
+    ok = None if failed is None else False
+    return Returned(number, block.tool_use_id, None, ok, told=block.content)
+
+
+def _elsewhere(block: Block, number: int) -> Item:
+    """Return the item of a block that is found where it usually is not, or that is not known."""
+    kind = block.type or ""
+    if kind in _HOSTED or kind == "tool_use":
+        args = base.decoded(block.input)
+        return Called(number, block.id, block.name or "", args, hosted=kind in _HOSTED)
+    if kind.endswith("tool_result"):
+        return _returned(block, number)
+    return Brought(number, base.named("block", kind))
+
+
+def _other(line: Line, kind: str) -> list[Item] | None:
+    """Return the items of a line that is no message, or None if its type is not known."""
+    if kind == "progress":
+        return [Brought(0, base.named("progress", line.data.type if line.data else None))]
+    if kind == "attachment":
+        return _attachment(line)
+    if kind == "system":
+        return _system(line)
+    if kind in _NO_TEXT:
+        return []
+    if kind in _COPIES:
+        return [Brought(0, "meta")]
+    if kind == "tool_use":
+        return [Called(0, line.id, line.name or "", base.decoded(line.input))]
+    if kind == "tool_result":
+        return [Returned(0, line.tool_use_id, line.name)]
+    return None
+
+
+def _attachment(line: Line) -> list[Item]:
+    attached = line.attachment or Attachment()
+    items: list[Item] = []
+    theirs = attached.is_meta is True or _sender(attached.origin) is not None
+    if attached.type == "queued_command" and not theirs:
+        if isinstance(attached.prompt, str):
+            _hear(items, 0, attached.prompt, line)
+        else:
+            for number, block in enumerate(_numbered(attached.prompt)):
+                _hear(items, number, block.text, line)
+    named = (attached.filename, attached.path, attached.plan_file_path)
+    files = [path for path in named if isinstance(path, str)]
+    name = base.named("attachment", attached.type)
+    return [*items, Brought(0, name, args={"path": files} if files else None)]
+
+
+def _system(line: Line) -> list[Item] | None:
+    subtype = line.subtype
+    if subtype == "stop_hook_summary":
+        told = any(bytes(raw) not in _EMPTY
+                   for raw in (line.hook_errors, line.hook_additional_context))  # fmt: skip
+        return [Brought(0, "hook")] if told or line.has_output is True else []
+    if subtype == "local_command":
+        items: list[Item] = []
+        heard = base.decoded(line.content)
+        if isinstance(heard, str):
+            _hear(items, 0, heard, msgspec.structs.replace(line, is_meta=None))
+        return [*items, Brought(0, "local-command")]
+    if subtype in ("compact_boundary", "microcompact_boundary"):
+        return [Brought(0, "compaction")]
+    if subtype in _NOTICES:
+        return [Brought(0, "meta")]
+    return None
+
+
+ADAPTER = base.Adapter(
+    id=ID,
+    version=VERSION,
+    decoder=msgspec.json.Decoder(Line),
+    find=find,
+    wants=base.is_jsonl,
+    claims=claims,
+    parse=parse,
+    telling=frozenset(("message", "attachment", "data")),
+    origin=origin,
+)

@@ -1,0 +1,281 @@
+"""Find session logs, and tell each one's format by what it holds.
+
+In: roots (the configured sources, or where the harnesses keep their logs). Out: `Found`: logs with their
+adapters, files that cannot be decided yet, and what is not read, each with its reason; nothing is guessed.
+Links are not followed, neither to files nor to folders, and a log is opened component by component, so that
+what an agent puts into a log folder cannot lead out of it.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from memoryd.config import Source
+from memoryd.sources import ADAPTERS
+from memoryd.sources.base import Adapter, LogFile, Root
+from memoryd.sources.telling import tell
+
+_COMPRESSED = (".jsonl.zst", ".jsonl.gz")
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A file or folder that is not read, and why in a few words."""
+
+    path: Path
+    reason: str
+
+
+class Found(msgspec.Struct):
+    """What the roots hold: `undecided` files have too little in them yet and are looked at again."""
+
+    logs: list[LogFile] = []
+    undecided: list[Path] = []
+    skipped: list[Skipped] = []
+
+
+class LogPlace(NamedTuple):
+    """A file that may be a log. `owners`: only the running user can write to the folders down to it."""
+
+    root: Root
+    path: Path
+    log: str
+    owners: bool
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A file as it was when its format was told: `told` is the adapter, a reason against it, or None."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+    told: Adapter | str | None
+
+
+Memory = dict[Path, Seen]
+"""What earlier looks told, kept by the caller, so that a sweep opens only files that are new to it."""
+
+
+def roots(
+    sources: Sequence[Source] | None, *, state: Path, home: Path, env: Mapping[str, str]
+) -> list[Root]:
+    """Return the folders to read: the state folder's sessions, then the sources, or what is found.
+
+    `state` is memoryd's own folder, `home` what `~` stands for.
+    """
+    own = Root("native", state / "sessions", trusted=True)
+    if sources is None:
+        found = [Root(a.id, path) for a in ADAPTERS.values() for path in a.find(state, env)]
+    else:
+        found = [
+            Root(source.kind, _expanded(source.path, home), source.start, tuple(source.exclude))
+            for source in sources
+        ]
+    return [own, *(root for root in found if root.path != own.path)]
+
+
+def _expanded(path: str, home: Path) -> Path:
+    return home / path[2:] if path == "~" or path.startswith("~/") else Path(path)
+
+
+def logs(roots: Sequence[Root], memory: Memory | None = None) -> list[LogFile]:
+    """Return the logs of `discover` alone."""
+    return discover(roots, memory).logs
+
+
+def discover(roots: Sequence[Root], memory: Memory | None = None) -> Found:
+    """Look through the roots. A file that lies in two of them belongs to the first.
+
+    `memory` is used and brought up to date. What goes wrong with one file or folder is told in `skipped`.
+    """
+    memory = {} if memory is None else memory
+    found, taken = Found(), set[Path]()
+    for root in roots:
+        for path, log, status, owners in _files(root, _states(root, roots), found.skipped):
+            if path not in taken:
+                taken.add(path)
+                _sort(LogPlace(root, path, log, owners), status, found, memory)
+    for path in memory.keys() - taken:
+        del memory[path]
+    return found
+
+
+def log_at(path: Path, roots: Sequence[Root], memory: Memory | None = None) -> LogFile | None:
+    """Return the log at `path` as `discover` would, or None if there is none that can be read now."""
+    found = Found()
+    for root in roots:
+        if not path.is_relative_to(root.path) or path == root.path:
+            continue
+        if any(path.is_relative_to(state) for state in _states(root, roots)):
+            continue
+        if _may_be_log(path.name) and (status := _status(path, found.skipped)) is not None:
+            between = [at for at in path.parents if at.is_relative_to(root.path)]
+            owners = root.trusted and all(map(_owners, map(_lstat, between)))
+            place = LogPlace(root, path, path.relative_to(root.path).as_posix(), owners)
+            _sort(place, status, found, {} if memory is None else memory)
+        break
+    return found.logs[0] if found.logs else None
+
+
+def _states(root: Root, roots: Sequence[Root]) -> set[Path]:
+    """Return folders of memoryd's own state that a root may contain and that hold no logs of others."""
+    return set() if root.trusted else {other.path.parent for other in roots if other.trusted}
+
+
+def _files(
+    root: Root, avoided: set[Path], skipped: list[Skipped]
+) -> Iterator[tuple[Path, str, os.stat_result, bool]]:
+    """Yield what may be logs below a root, in the order of their paths.
+
+    With each: its path below the root, its status, and whether only the running user can have put files
+    into all folders down to it.
+    """
+    folders = [(root.path, "", root.trusted)]
+    while folders:
+        folder, below, owners = folders.pop()
+        try:
+            owners = owners and _owners(folder.stat())
+            with os.scandir(folder) as entries:
+                ordered = sorted(
+                    (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries
+                )
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            skipped.append(Skipped(folder, _words(error)))
+            continue
+        deeper = []
+        for name, is_folder in ordered:
+            if not is_folder and not _may_be_log(name):
+                continue
+            path = folder / name
+            if is_folder:
+                if path not in avoided:
+                    deeper.append((path, f"{below}{name}/", owners))
+            elif (status := _status(path, skipped)) is not None:
+                yield path, below + name, status, owners
+        folders += reversed(deeper)
+
+
+def _may_be_log(name: str) -> bool:
+    return name.endswith(_COMPRESSED) or any(a.wants(name) for a in ADAPTERS.values())
+
+
+def _status(path: Path, skipped: list[Skipped]) -> os.stat_result | None:
+    """Return the status of a file that may be a log; what only looks like one is told."""
+    if path.name.endswith(_COMPRESSED):
+        skipped.append(Skipped(path, "compressed logs are not read"))
+        return None
+    try:
+        str(path).encode()
+        status = path.lstat()
+    except UnicodeEncodeError:
+        skipped.append(Skipped(path, "its name is not UTF-8"))
+        return None
+    except OSError as error:
+        skipped.append(Skipped(path, _words(error)))
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        link = stat.S_ISLNK(status.st_mode)
+        skipped.append(Skipped(path, "a symbolic link" if link else "not a regular file"))
+        return None
+    return status
+
+
+def _owners(status: os.stat_result | None) -> bool:
+    """Say whether only the running user can write there."""
+    return status is not None and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def _lstat(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except OSError:
+        return None
+
+
+def _sort(place: LogPlace, status: os.stat_result, found: Found, memory: Memory) -> None:
+    """Put one file where it belongs in `found`; others' files in a trusted root are not trusted."""
+    root, path, log, owners = place
+    if excluded(root, log):
+        return
+    told = _told(place, status, memory)
+    if told is None:
+        found.undecided.append(path)
+    elif isinstance(told, str):
+        found.skipped.append(Skipped(path, told))
+    elif root.kind not in ("auto", told.id):
+        reason = f"holds {told.id} records, but its source is said to hold {root.kind}"
+        found.skipped.append(Skipped(path, reason))
+    elif told.wants(log):
+        if root.trusted and not (owners and _owners(status)):
+            root = msgspec.structs.replace(root, trusted=False)
+        found.logs.append(LogFile(root, told, path, log))
+
+
+def excluded(root: Root, log: str) -> bool:
+    """Say whether a glob of the root's `exclude` matches a log's path below the root or its whole path.
+
+    A glob that starts with ``*/`` also matches at the start of the path below the root.
+    """
+    if not root.exclude:
+        return False
+    names = (log, f"/{log}", str(root.path / log))
+    return any(fnmatchcase(name, glob) for glob in root.exclude for name in names)
+
+
+def _told(place: LogPlace, status: os.stat_result, memory: Memory) -> Adapter | str | None:
+    """Return the adapter of a file, from memory if the file only grew; else why it has none, or None."""
+    seen = memory.get(place.path)
+    if seen is not None and (seen.dev, seen.ino) == (status.st_dev, status.st_ino):
+        same = (seen.size, seen.mtime_ns) == (status.st_size, status.st_mtime_ns)
+        if same or (isinstance(seen.told, Adapter) and seen.size <= status.st_size):
+            return seen.told
+    try:
+        descriptor = open_below(place.root.path, place.log)
+        try:
+            told = tell(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return _words(error)
+    memory[place.path] = Seen(
+        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, told
+    )
+    return told
+
+
+def open_log(log: LogFile) -> int:
+    """Return a descriptor of a log, to be closed by the caller.
+
+    Raises: OSError, also for what is no regular file and where a link stands in the way.
+    """
+    return open_below(log.root.path, log.log)
+
+
+def open_below(root: Path, log: str) -> int:
+    """Return a descriptor of the regular file at `log` below `root`, following no link below `root`."""
+    *folders, name = log.split("/")
+    at = os.open(root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        for folder in folders:
+            below = os.open(folder, _OPEN | os.O_DIRECTORY, dir_fd=at)
+            os.close(at)
+            at = below
+        descriptor = os.open(name, _OPEN, dir_fd=at)
+    finally:
+        os.close(at)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(0, "not a regular file", log)
+    return descriptor
+
+
+def _words(error: OSError) -> str:
+    return (error.strerror or "cannot be read").lower()

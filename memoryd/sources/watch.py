@@ -1,0 +1,241 @@
+"""Tells at once that logs may have changed: inotify on folders, and a clock for what inotify misses.
+
+In: folders of logs, there or not. Out: sets of paths that may have changed, or `EVERYTHING`::
+
+    async with Watcher(roots) as watcher:
+        async for change in watcher:
+            index.sweep() if change is EVERYTHING else index.changed(change)
+
+It is a hint and no more. Events are lost when the kernel's queue overflows, on network file systems, and
+while a folder is new; so everything is called changed at the start, after an overflow, when a folder went
+or moved, and every `SWEEP_S` seconds. Where inotify is not to be had, or its watches are used up, `mode` is
+``polling`` instead of ``inotify``, `reason` says why, and everything is called changed every `POLL_S` seconds.
+"""
+
+import errno
+import os
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+from typing import Final, Literal, Self
+
+import trio
+
+from memoryd.sources import inotify
+from memoryd.sources.inotify import APPEARS, INSIDE, Event, Inotify
+
+SWEEP_S: Final = 30.0
+POLL_S: Final = 1.0
+
+
+class Everything(Enum):
+    """The type of `EVERYTHING`."""
+
+    EVERYTHING = "everything may have changed"
+
+
+EVERYTHING: Final = Everything.EVERYTHING
+
+Change = frozenset[Path] | Everything
+
+
+class Watcher:
+    """An endless asynchronous iterator of changes; one task at a time may wait on it."""
+
+    def __init__(
+        self, roots: Iterable[Path], *, sweep_s: float = SWEEP_S, poll_s: float = POLL_S
+    ) -> None:
+        """Take folders to watch with all that is below them; links below them are not followed."""
+        self.mode: Literal["inotify", "polling"] = "polling"
+        self.reason = "not started"
+        self._roots = tuple(dict.fromkeys(roots))
+        self._sweep_s, self._poll_s = sweep_s, poll_s
+        self._sweep_at = self._look_at = 0.0
+        self._kernel: Inotify | None = None
+        self._folders: dict[int, Path] = {}
+        self._inside: set[int] = set()  # watches below a root; the others wait for a root to appear
+        self._missing: set[Path] = set()
+
+    async def __aenter__(self) -> Self:
+        """Set the watches; what changes from here on is told."""
+        await trio.to_thread.run_sync(self._watch_all)
+        self._look_at = trio.current_time() + self._sweep_s
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give the watches back."""
+        if self._kernel is not None:
+            trio.lowlevel.notify_closing(self._kernel.fd)
+            self._kernel.close()
+            self._kernel = None
+
+    def __aiter__(self) -> Self:
+        """Return the watcher itself."""
+        return self
+
+    async def __anext__(self) -> Change:
+        """Wait for the next change."""
+        while True:
+            if not await self._told_before(self._sweep_at):
+                return await self._everything()
+            changed, fresh, lost = self._read()
+            if lost:
+                await trio.to_thread.run_sync(self._watch_all)
+                return EVERYTHING
+            if fresh:
+                changed |= await trio.to_thread.run_sync(self._adopt, fresh)
+            if changed:
+                return frozenset(changed)
+
+    async def _told_before(self, deadline: float) -> bool:
+        """Wait for the kernel to tell something; return False when the deadline came first."""
+        if trio.current_time() >= deadline:  # also when events never cease
+            await trio.lowlevel.checkpoint()
+            return False
+        with trio.move_on_at(deadline):
+            if self._kernel is None:
+                await trio.sleep_forever()
+            await trio.lowlevel.wait_readable(self._kernel.fd)
+            return True
+        return False
+
+    async def _everything(self) -> Change:
+        """Set the clock for the next time, and look for what is not watched yet."""
+        now = trio.current_time()
+        if now >= self._look_at:
+            await trio.to_thread.run_sync(self._watch_all)
+            self._look_at = now + self._sweep_s
+        self._sweep_at = now + (self._sweep_s if self.mode == "inotify" else self._poll_s)
+        return EVERYTHING
+
+    def _watch_all(self) -> None:
+        """Watch every folder there is; tell in `mode` and `reason` whether that could be done."""
+        try:
+            self._kernel = self._kernel or Inotify()
+            self._missing = {root for root in self._roots if not self._watch_root(root)}
+        except OSError as error:
+            self._poll(error)
+        else:
+            self.mode, self.reason = "inotify", ""
+
+    def _adopt(self, fresh: list[Path]) -> set[Path]:
+        """Watch folders that are new; return the files that are in them already."""
+        try:
+            added = [folder for folder in fresh if self._add(folder, INSIDE)]
+            return {file for folder in added for file in self._watch_below(folder)}
+        except OSError as error:
+            self._poll(error)
+            return set()
+
+    def _poll(self, error: OSError) -> None:
+        """Fall back to the clock, from now on; the watches that there are still help."""
+        self.mode, self.reason = "polling", _reason(error)
+        self._sweep_at = 0.0
+
+    def _watch_root(self, root: Path) -> bool:
+        """Watch a root, or else wait for it in the nearest folder that is there; say which.
+
+        Raises: OSError when no watch is left.
+        """
+        for _ in root.parts:  # it, or a folder on the way to it, may appear between two looks
+            if self._add(root, INSIDE, follow=True):
+                self._watch_below(root)
+                return True
+            there = next((up for up in root.parents if self._add(up, APPEARS, follow=True)), None)
+            if there is None or not (there / root.relative_to(there).parts[0]).exists():
+                break
+        return False
+
+    def _watch_below(self, top: Path) -> list[Path]:
+        """Watch every folder below one that is watched; return the files there.
+
+        The watch comes before the look, so that a file is seen by one of the two. Raises: OSError when no
+        watch is left.
+        """
+        files: list[Path] = []
+        folders = [top]
+        while folders:
+            inside, here = _listed(folders.pop())
+            files += here
+            folders += [folder for folder in inside if self._add(folder, INSIDE)]
+        return files
+
+    def _add(self, folder: Path, mask: int, *, follow: bool = False) -> bool:
+        """Watch one folder; say whether it could be. Raises: OSError when no watch is left."""
+        if self._kernel is None:
+            return False
+        try:
+            watch = self._kernel.add(folder, mask, follow=follow)
+        except OSError as error:
+            if error.errno in _USED_UP:
+                raise
+            return False
+        self._folders[watch] = folder
+        if mask == INSIDE:
+            self._inside.add(watch)
+        return True
+
+    def _read(self) -> tuple[set[Path], list[Path], bool]:
+        """Return files that changed, folders that are new, and whether anything else may have changed."""
+        changed: set[Path] = set()
+        fresh: list[Path] = []
+        lost = False
+        for event in self._kernel.events() if self._kernel else ():
+            folder = self._folders.get(event.watch)
+            if folder is None or not event.name:
+                lost |= self._lost(event, folder)
+                continue
+            path = folder / event.name
+            lost |= any(root.is_relative_to(path) for root in self._missing)
+            if event.watch not in self._inside:
+                continue
+            if not event.mask & inotify.ISDIR:
+                changed.add(path)
+            elif event.mask & (inotify.CREATE | inotify.MOVED_TO):
+                fresh.append(path)
+            else:
+                lost = True  # a folder went, with all that was in it
+        return changed, fresh, lost
+
+    def _lost(self, event: Event, folder: Path | None) -> bool:
+        """Take an event that names no file; say whether anything may have changed."""
+        if folder is None:
+            return bool(event.mask & inotify.OVERFLOW)  # else of a watch that was just given back
+        if event.mask & inotify.IGNORED:
+            self._forget(event.watch)
+            return False
+        if event.mask & inotify.MOVE_SELF:  # what it and all below are called is no longer true
+            for watch, path in [*self._folders.items()]:
+                if path.is_relative_to(folder) and self._kernel:
+                    self._kernel.remove(watch)
+                    self._forget(watch)
+        return True
+
+    def _forget(self, watch: int) -> None:
+        self._folders.pop(watch, None)
+        self._inside.discard(watch)
+
+
+def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the folders and the files in a folder; links count as files."""
+    inside: list[Path] = []
+    here: list[Path] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                kind = inside if entry.is_dir(follow_symlinks=False) else here
+                kind.append(folder / entry.name)
+    except OSError:
+        pass  # gone meanwhile, or not ours to read: the sweep tells
+    return inside, here
+
+
+_USED_UP = {errno.ENOSPC, errno.ENOMEM}
+_REASONS = {
+    errno.ENOSPC: "the user's inotify watches are used up (fs.inotify.max_user_watches)",
+    errno.EMFILE: "the user's inotify instances are used up (fs.inotify.max_user_instances)",
+}
+
+
+def _reason(error: OSError) -> str:
+    return _REASONS.get(error.errno or 0, error.strerror or "inotify does not work here")

@@ -1,0 +1,113 @@
+"""The state folder: its owner's alone, written by one process at a time, with the key that names records.
+
+In: a path. Out: folders and a lock on disk; the key's 32 bytes. The lock is the kernel's (flock), so that it
+ends with its process however that ends; the file holds the process id for people to read.
+"""
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memoryd.errors import Busy, ConfigError, IOFailed
+
+LOCK, KEY = "memoryd.lock", "key"
+_KEY_BYTES = 32
+
+
+def private_folder(folder: Path) -> Path:
+    """Make a folder that only its owner may enter, or close one that others may; return it.
+
+    Raises: ConfigError when it belongs to somebody else or is none, IOFailed.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if found.st_uid != os.geteuid():
+            raise ConfigError(
+                f"{folder} belongs to another user", remedy="set MEMORYD_HOME to a folder of yours"
+            )
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            folder.chmod(0o700)
+    except FileExistsError:
+        raise ConfigError(f"{folder} is no folder", remedy="move it away") from None
+    except OSError as error:
+        raise IOFailed(f"{folder} cannot be made: {error.strerror}") from None
+    return folder
+
+
+@contextmanager
+def held(home: Path) -> Iterator[None]:
+    """Be the one process that may write in `home`, which must be there.
+
+    Raises: Busy naming the process that is it already, IOFailed.
+    """
+    path = home / LOCK
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise IOFailed(f"{path} cannot be opened: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _taken(handle, home) from None
+        os.fchmod(handle, 0o600)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _taken(handle: int, home: Path) -> Busy:
+    said = os.pread(handle, 20, 0).strip()
+    pid = int(said) if said.isdigit() else None
+    who = "another process" if pid is None else f"process {pid}"
+    stop = "it" if pid is None else f"it (kill {pid})"
+    return Busy(
+        f"memoryd runs already on {home}: {who}",
+        remedy=f"stop {stop}, or set MEMORYD_HOME to another folder",
+        pid=pid,
+    )
+
+
+def key(home: Path) -> bytes:
+    """Return the key of `home`, making one at the first call; the caller holds the lock.
+
+    Raises: ConfigError for a file that is no key, IOFailed.
+    """
+    path = home / KEY
+    try:
+        if not path.exists():
+            _write_key(path, secrets.token_bytes(_KEY_BYTES))
+        found = path.read_bytes()
+    except OSError as error:
+        raise IOFailed(f"{path} cannot be read: {error.strerror}") from None
+    if len(found) != _KEY_BYTES:
+        raise ConfigError(
+            f"{path} holds no key of {_KEY_BYTES} bytes",
+            remedy="restore it from a backup; without it every record gets another id",
+        )
+    return found
+
+
+def _write_key(path: Path, content: bytes) -> None:
+    """Write the key whole or not at all: ids and cursors depend on it for ever."""
+    temp = path.with_name(f"{path.name}.new")
+    temp.unlink(missing_ok=True)
+    handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, content)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    temp.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

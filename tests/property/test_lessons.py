@@ -1,0 +1,200 @@
+"""What must hold for lessons whatever happened before: trace predicts, hidden rows move nothing, order is all one."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.errors import MemorydError
+from memoryd.labels import Label
+from memoryd.lessons import ledger, proposals, tools
+from memoryd.lessons.confidence import confidence
+from memoryd.lessons.fingerprint import normal
+from memoryd.lessons.reader import Reader
+from tests.support.teaching import LOW, OWNER, TS2304, World
+
+ERRORS = (
+    TS2304,
+    "tests/a.py:7: ModuleNotFoundError: No module named 'httpx'",
+    "zsh: command not found: rg",
+    "something the tool said",
+    "Error: listen EADDRINUSE: address already in use :::3000",
+)
+COMMANDS = ("npm run build", "pytest -q", "rg x", "make", "node serve.js")
+QUERIES = (
+    "the build fails again",
+    "pytest fails",
+    "rg command not found",
+    "node port in use",
+    "hm",
+)
+STATES = 1_000
+
+
+def live(world: World, chance: random.Random, steps: int, label: Label = LOW) -> None:
+    """Let a few sessions fail, mend, ask and idle."""
+    for _ in range(steps):
+        session, at = f"s{chance.randrange(4)}", chance.randrange(len(ERRORS))
+        match chance.randrange(7):
+            case 0 | 1 | 2:
+                world.fail(session, text=ERRORS[at], command=COMMANDS[at], label=label)
+            case 3:
+                world.edit(session, label=label)
+                world.succeed(session, command=COMMANDS[at], label=label)
+            case 4:
+                world.block(session, chance.choice(QUERIES))
+            case 5:
+                world.idle(session)
+            case _:
+                for (name,) in world.all("SELECT id FROM lesson ORDER BY row LIMIT 1"):
+                    word = chance.choice(("useful", "wrong", "ignore"))
+                    told = tools.Verdict(memory_id=name, verdict=word, now=world.now)
+                    tools.feedback(world.connection, OWNER, told)
+
+
+@pytest.mark.parametrize(
+    "states", [80, pytest.param(STATES, marks=pytest.mark.slow)], ids=["some", "a-thousand"]
+)
+def test_trace_predicts_exactly_the_next_block(states):
+    chance = random.Random(20261130)
+    world, seen = World(), 0
+    for number in range(states):
+        if number % 40 == 0:
+            world = World()
+            live(world, chance, 6)
+        live(world, chance, 1)
+        reader = chance.choice((OWNER, Reader(0), Reader(1, "exclude")))
+        asked = world.ask(
+            f"s{chance.randrange(6)}", chance.choice(QUERIES), cap=chance.choice((None, 60, 200))
+        )
+        before = world.connection.total_changes()
+        told = tools.trace(world.connection, reader, asked)
+        assert tools.trace(world.connection, reader, asked) == told
+        assert world.connection.total_changes() == before
+        planned = ledger.block(world.connection, reader, asked)
+        assert [one.lesson.id for one in planned.shown] == [one["id"] for one in told["admitted"]]
+        assert (planned.text, planned.tokens) == (told["text"], told["total_tokens"])
+        assert planned.tokens <= planned.cap or not planned.shown
+        seen += len(planned.shown)
+    assert seen * 10 > states
+
+
+def everything(world: World, reader: Reader) -> list[Any]:
+    """What a reader is told by every tool that only reads, and by one that writes."""
+    connection, now = world.connection, world.now
+    lessons = [
+        name
+        for (name,) in world.all(
+            "SELECT id FROM lesson WHERE level = 0 AND untrusted = 0 ORDER BY id"
+        )
+    ]
+    told: list[Any] = [
+        tools.status(connection, reader),
+        tools.audit(connection, reader, verbose=True),
+        tools.export(connection, reader),
+        tools.export(connection, reader, "markdown", untrusted=True),
+        [tools.get(connection, reader, name) for name in lessons],
+        proposals.draft(proposals.worthy(connection, reader, "/w/app")),
+    ]
+    for query in QUERIES:
+        ask = world.ask("s0", query)
+        told += [
+            tools.trace(connection, reader, ask),
+            tools.why(connection, reader, query),
+            tools.query(connection, reader, tools.Question(query=query, now=now, full=True)),
+            tools.query(
+                connection, reader, tools.Question(query=query, now=now, include_archived=True)
+            ),
+        ]
+    told.append(tools.recall(connection, reader, world.ask("s9", "build fails")))
+    return told
+
+
+@pytest.mark.parametrize(
+    "reader", [Reader(0, "exclude"), Reader(0, "owner-only")], ids=["exclude", "owner-only"]
+)
+@pytest.mark.parametrize("hidden", [1, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "label", [Label(2, False), Label(0, True), Label(3, True)], ids=["high", "untrusted", "both"]
+)
+def test_hidden_events_move_nothing_that_a_lower_reader_is_told(reader, hidden, label):
+    plain, mixed = World(), World()
+    for world in (plain, mixed):
+        live(world, random.Random(7), 40)
+    now = mixed.now
+    chance = random.Random(11)
+    for number in range(hidden):
+        at = number % len(ERRORS)
+        session = chance.choice(("s0", "s1", "elsewhere"))
+        if chance.random() < 0.3:
+            mixed.succeed(session, command=COMMANDS[at], label=label, log="hidden")
+        else:
+            mixed.fail(session, text=ERRORS[at], command=COMMANDS[at], label=label, log="hidden")
+    for world in (plain, mixed):
+        world.now = now + 1_000_000
+        for session in ("s0", "s1", "elsewhere"):
+            world.idle(session)
+    assert everything(mixed, reader) == everything(plain, reader)
+
+
+@given(st.lists(st.sampled_from(["fail", "succeed", "edit", "other"]), max_size=12), st.randoms())
+def test_lessons_and_evidence_do_not_depend_on_the_order_in_which_logs_are_read(events, chance):
+    logs = {"one": events[::2], "two": events[1::2]}
+    told = []
+    for order in (("one", "two"), ("two", "one")):
+        world = World()
+        for log in order:
+            world.now = 1_769_936_400_000 + (500 if log == "two" else 0)
+            for number, event in enumerate(logs[log]):
+                if event == "fail":
+                    world.fail(log, n=number)
+                elif event == "edit":
+                    world.edit(log, n=number)
+                else:
+                    world.succeed(
+                        log, n=number, command="ls" if event == "other" else "npm run build"
+                    )
+        told.append(sorted(world.all("SELECT fingerprint, project FROM lesson")))
+    assert told[0] == told[1]
+
+
+@given(st.text(max_size=200))
+def test_normalising_what_is_normal_keeps_it_and_never_fails(text):
+    once = normal(text)
+    assert isinstance(once, str)
+    assert "\n" not in once
+
+
+@given(*[st.integers(0, 50)] * 4)
+def test_confidence_stays_within_its_bounds(evidence, recurrence, useful, against):
+    assert 0.05 <= confidence(evidence, recurrence, useful, against) <= 0.95
+
+
+@given(st.binary(max_size=200), st.text(alphabet="ab -`\n", max_size=40))
+def test_splicing_keeps_every_other_byte_and_is_stable(content, lines):
+    try:
+        once = proposals.splice(content, lines)
+    except MemorydError:
+        return
+    assert proposals.splice(once, lines) == once
+    if proposals.BEGIN not in content and proposals.END not in content:
+        assert once.startswith(content)
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=4),
+    st.sampled_from(["okf", "markdown"]),
+)
+def test_whatever_stands_in_a_rule_survives_the_round_trip(bodies, form):
+    world, other = World(), World()
+    for body in bodies:
+        world.now += 1
+        if body.strip():
+            given_ = tools.Saved(type="rule", content=body, label=Label(0, False), now=world.now)
+            tools.save(world.connection, OWNER, given_)
+    bundle = tools.export(world.connection, OWNER, form)
+    tools.import_(other.connection, OWNER, bundle, Label(0, False), now=world.now)
+    active = "SELECT id, content FROM lesson WHERE status = 'active' ORDER BY id"
+    assert other.all(active) == [(i, c.replace("\r\n", "\n")) for i, c in world.all(active)]

@@ -1,0 +1,84 @@
+"""The command line of `memoryd`: what it prints, and refusals of one line without a traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from memoryd.__main__ import main
+
+
+def configured(monkeypatch: pytest.MonkeyPatch, home: Path, text: str) -> Path:
+    path = home / "memoryd.toml"
+    path.write_text(text)
+    path.chmod(0o600)
+    monkeypatch.setenv("MEMORYD_CONFIG", str(path))
+    return path
+
+
+def test_version_and_help_need_no_configuration(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MEMORYD_CONFIG", "/nowhere/memoryd.toml")
+    for option, word in (("--version", "memoryd 0."), ("--help", "bxctl status")):
+        with pytest.raises(SystemExit) as ended:
+            main([option])
+        assert ended.value.code == 0
+        assert word in capsys.readouterr().out
+
+
+def test_every_setting_is_shown_with_its_origin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], user_home: Path
+) -> None:
+    text = '[index]\nmax_class = "internal"\n\n[[socket]]\nname = "a"\nclearance = "public"\ntools = []\n'
+    path = configured(monkeypatch, user_home, text)
+    assert main(["--check-config"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = {line.partition(" = ")[0]: line for line in lines}
+    assert told["index.max_class"].endswith(f"# {path}:2")
+    assert told["index.max_class"].startswith('index.max_class = "internal"')
+    assert told["index.keep_days"].endswith("# default")
+    assert told["socket[0].name"].endswith(f"# {path}:5")
+    assert lines[0] == f"# configuration: {path}"
+    assert lines[-1].startswith("# no [[source]]")
+
+
+def test_without_a_file_the_defaults_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--check-config"]) == 0
+    assert "# configuration: built-in defaults" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["--check-config"], []], ids=["check", "start"])
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('[index]\nmax_clas = "internal"\n', ":2: unknown key `index.max_clas`; did you mean"),
+        ('[index]\nmax_class = "top"\n', ":2: `index.max_class`: no class 'top'"),
+        ("[index]\nkeep_days = 'x'\n", ":2: `index.keep_days`: expected int, got str"),
+        ("[index\n", "line 1"),
+        ("[[labels.tool]]\nmatch = 'x'\nargs = '('\nclass = 'public'\n", "regular expression"),
+    ],
+)
+def test_a_bad_file_is_one_line_that_names_place_and_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    user_home: Path,
+    arguments: list[str],
+    text: str,
+    names: str,
+) -> None:
+    path = configured(monkeypatch, user_home, text)
+    assert main(arguments) == 78
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.startswith(f"memoryd: {path}")
+    assert names in line
+    assert not (user_home / "state").exists()
+
+
+def test_a_socket_path_that_cannot_be_is_found_by_the_check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], user_home: Path
+) -> None:
+    monkeypatch.setenv("MEMORYD_HOME", str(user_home / ("x" * 100)))
+    assert main(["--check-config"]) == 78
+    assert "107" in capsys.readouterr().err
