@@ -11,11 +11,13 @@ where each is a task, memoryd's limit). `echo` is answered on the spot, `task` b
 
 import contextlib
 import itertools
+import json
 import multiprocessing
 import os
 import selectors
 import socket
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,9 +27,14 @@ from typing import NamedTuple
 import msgpack
 import trio
 
-from bench.row import Row
-from memoryd import log
+from bench.corpus import text
+from bench.row import Row, pinned
+from examples.disposable import Daemon
+from memoryd import db, log, recall
 from memoryd.db import Deadline
+from memoryd.ids import Ids
+from memoryd.index.search import Reader
+from memoryd.labels import Classes
 from memoryd.serve.calls import Common, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT, Traffic
 from memoryd.serve.listening import Listening
@@ -165,9 +172,9 @@ def frames(frame: bytes, count: int) -> bytes:
 
 
 def rows(corpus: Path) -> list[Row]:
-    """Return the ratio of each load, measured in this run; no corpus is needed."""
+    """Return the ratio of each load, and of a recall over the socket, measured in this run."""
     found = measured(ROUNDS, SECONDS)
-    return [
+    echoes = [
         Row(
             f"RPC echo, {load.name}",
             "a bare trio SocketStream echo",
@@ -178,6 +185,81 @@ def rows(corpus: Path) -> list[Row]:
         )
         for load in LOADS
     ]
+    return [*echoes, recall_row(corpus)]
+
+
+def recall_row(corpus: Path) -> Row:
+    """Compare a recall over the socket with its parts: the query, one hop to a thread, a bare echo."""
+    queries = json.loads((corpus / "queries.json").read_text())
+    asked = [*queries["rare"], *queries["mid"]]
+    with tempfile.TemporaryDirectory(prefix="md-rpc-") as folder:
+        with Daemon(Path(folder), text(corpus), user_home=Path(folder)) as daemon, pinned(0):
+            daemon.start()
+            with daemon.client(timeout=600) as memory:
+                memory.call("sync", deadline_ms=600_000)
+                ids, classes = Ids((daemon.state / "key").read_bytes()), memory.server["classes"]
+                reader = Reader(
+                    db.reader(daemon.state / "index" / "memory.sqlite3"), ids, Classes(classes)
+                )
+                ends = db.Deadline()
+                scope = recall.Scope(reader.classes.top, owner=True)
+                works: dict[str, Callable[[str], object]] = {
+                    "socket": lambda query: memory.call("recall", query=query),
+                    "query": lambda query: recall.recall(reader, scope, {"query": query}, ends),
+                }
+                taken = {name: median_of(work, asked) for name, work in works.items()}
+                reader.connection.close()
+        with pinned(0):
+            hop, echo = hop_seconds(), echo_seconds(f"{folder}/echo")
+    parts = taken["query"] + hop + echo
+    told = f"{1e3 * taken['socket']:.2f} ms; query {1e3 * taken['query']:.2f}"
+    return Row(
+        "recall over the socket, warm",
+        "query + one hop to a thread + bare echo",
+        round(taken["socket"] / parts, 3),
+        1.3,
+        detail=f"{told}, hop {1e3 * hop:.2f}, echo {1e3 * echo:.2f} ms",
+    )
+
+
+def median_of(work: Callable[[str], object], asked: list[str]) -> float:
+    """Return the seconds that the median question takes, each asked a few times."""
+    taken = []
+    for query in asked:
+        work(query)
+        taken.append(min(timed(work, query) for _ in range(5)))
+    return statistics.median(taken)
+
+
+def timed(work: Callable[[str], object], query: str) -> float:
+    """Return the seconds that one question takes."""
+    begun = time.perf_counter()
+    work(query)
+    return time.perf_counter() - begun
+
+
+def hop_seconds() -> float:
+    """Return what it takes to have a worker thread do nothing."""
+
+    async def main() -> float:
+        taken = []
+        for _ in range(500):
+            begun = time.perf_counter()
+            await trio.to_thread.run_sync(int)
+            taken.append(time.perf_counter() - begun)
+        return statistics.median(taken)
+
+    return trio.run(main)
+
+
+def echo_seconds(path: str) -> float:
+    """Return what a round trip to the bare echo takes."""
+    process = start(serve_bare, path)
+    try:
+        return 1 / rate(path, "echo", 1, 1, SECONDS)
+    finally:
+        process.terminate()
+        process.join()
 
 
 def measured(rounds: int, seconds: float) -> dict[tuple[str, str], float]:
@@ -211,5 +293,5 @@ def start(serve: Callable[[str], None], path: str) -> multiprocessing.process.Ba
 
 
 if __name__ == "__main__":
-    for row in rows(Path()):
+    for row in rows(Path(sys.argv[1])):
         print(f"{row.metric}: {row.value} {row.better} {row.target}; {row.detail}")

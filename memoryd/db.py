@@ -178,6 +178,7 @@ def builder(path: Path, *, journal: str = "OFF", cache_kib: int = 32_768) -> aps
     with translated():
         connection = _open(path, "mode=rw", apsw.SQLITE_OPEN_READWRITE)
         strict_quotes(connection)
+        overwrites_what_it_deletes(connection)
         connection.pragma("locking_mode", "EXCLUSIVE")
         connection.pragma("journal_mode", journal)
         connection.pragma("synchronous", "OFF")

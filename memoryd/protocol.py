@@ -31,6 +31,8 @@ MAX_INT = (1 << 63) - 1
 MAX_MSGID = (1 << 32) - 1
 
 _REQUEST, _RESPONSE, _NOTIFICATION = 0, 1, 2
+_BUFFER = 4_096
+"""Bytes that a parser starts with; it grows as needed. By itself it takes a MiB and walks through it all."""
 _REMEDY = "send MessagePack-RPC as docs/protocol.md says, on a new connection"
 
 Args = dict[str, Any]
@@ -70,11 +72,12 @@ class Decoder:
         self._values = self._containers = 0
         self._rest = bytearray()
         self._fed = self._start = 0
-        self._framer = msgpack.Unpacker(max_buffer_size=2 * MAX_REQUEST)
+        self._framer = msgpack.Unpacker(read_size=_BUFFER, max_buffer_size=2 * MAX_REQUEST)
         self._builder = msgpack.Unpacker(
             list_hook=self._array,
             object_pairs_hook=self._map,
             ext_hook=_no_extension,
+            read_size=_BUFFER,
             max_buffer_size=2 * MAX_REQUEST,
             max_array_len=MAX_ARRAY,
             max_map_len=MAX_MAP,

@@ -25,6 +25,7 @@ How a daemon uses it, all from one thread (the writer's) where nothing else is s
     counts, more = index.catch_up()          # one transaction of about 50 ms; again at once while `more`
     index.wait()                             # else: seconds until it may do something; None: for a hint
     index.status(), index.label_of(log, n)   # from any thread
+    schema.healthy(path, classes, deadline)  # once a day, in a thread of its own; False: index.distrust()
 
     work = Rebuild(settings)                 # of that one thread nothing: `work.run` blocks for long
     built = work.run(tell)                   # in a thread of its own; `work.cancel()` from another

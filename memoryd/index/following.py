@@ -211,6 +211,7 @@ def _told(catalogue: Catalogue) -> discover.Memory:
     }
 
 
-def reason_of(error: OSError) -> str:
-    """Return the system's word for what went wrong, such as ``EACCES``; never a path."""
-    return errorcode.get(error.errno or 0, type(error).__name__)
+def reason_of(error: Exception) -> str:
+    """Return the system's word for what went wrong, such as ``EACCES``; never a path or a text."""
+    number = error.errno if isinstance(error, OSError) else None
+    return errorcode.get(number or 0, type(error).__name__)

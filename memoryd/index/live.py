@@ -33,7 +33,7 @@ class Status(msgspec.Struct, frozen=True):
 
     `why`: why there is nothing to serve. `fault`: the code of what the last try to write met. `lag_*`: what
     is not read yet. `faults`: logs that cannot be read, with the system's word. `missing`: folders that are
-    configured and not there.
+    configured and not there. `skipped`: paths of what looks like a log and is not read, with the reason.
     """
 
     ready: bool
@@ -45,6 +45,7 @@ class Status(msgspec.Struct, frozen=True):
     lag_bytes: int = 0
     faults: dict[str, str] = {}
     missing: list[str] = []
+    skipped: dict[str, str] = {}
     overrides_unreadable: int = 0
 
 
@@ -61,6 +62,7 @@ class Index:
         self._following: Following | None = None
         self._fault: MemorydError | None = None
         self._wait = self._retry_at = 0.0
+        swap.sweep(settings.path)
         self._open()
 
     @property
@@ -158,6 +160,7 @@ class Index:
             {fault.file.log: fault.reason for fault in faults}
             | dict.fromkeys(following.unusable, "not whole"),
             list(following.missing),
+            {str(one.path): one.reason for one in following.skipped},
             following.writer.floors.unreadable,
         )
 
@@ -183,10 +186,18 @@ class Index:
         self.catch_up()  # what was written since the last round, so that nothing seems to go back
         gate.open()
 
+    def distrust(self) -> None:
+        """Set the index aside: `schema.healthy`, asked from any thread, has found it damaged.
+
+        Its readers must be closed. Nothing is served then until it is rebuilt.
+        """
+        if self._following is not None:
+            self._failed(db.Damaged("the daily check found the index damaged"))
+
     def close(self) -> None:
         """Close the database; a second call does nothing."""
         if self._following is not None:
-            self._following.connection.close()
+            _close(self._following)
             self._following = None
 
     def _open(self) -> None:
@@ -220,8 +231,11 @@ class Index:
             self._open_again()
 
     def _open_again(self) -> None:
-        self.close()
+        """Take a new connection; where there is none to be had, keep the old one and raise why."""
+        old = self._following
         self._open()
+        if old is not None:
+            _close(old)
         if self._following is not None:
             self._following.sweep()
 
@@ -267,6 +281,12 @@ class Index:
         self._open_again()
         if self._following is not None:
             gate.open()
+
+
+def _close(following: Following) -> None:
+    # What a failing disk does not take now, the next one to open the index finds in the WAL.
+    with suppress(apsw.Error):
+        following.connection.close()
 
 
 def lacks(old: Following, new: Following) -> str:

@@ -22,14 +22,13 @@ def find(settings: Settings) -> tuple[apsw.Connection | None, str]:
     """Open the index of `settings.home`, making an empty one where there is none.
 
     Returns the connection and "", or None and why there is nothing to serve. A damaged file is set aside.
-    The caller holds the lock of the state folder: what killed rebuilds left is removed.
+    The caller holds the lock of the state folder.
 
     Raises: ConfigError for a foreign or newer database (left as it is), and what `db.wrong` knows.
     """
     db.check_engine()
     path = settings.path
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    swap.sweep(path)
     why = schema.check_file(path)
     try:
         if why == "absent":

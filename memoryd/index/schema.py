@@ -13,7 +13,7 @@ import msgspec
 
 from memoryd import db, migrations
 from memoryd.clock import now_ms
-from memoryd.errors import ConfigError, MemorydError
+from memoryd.errors import ConfigError
 from memoryd.index.settings import Settings
 
 APPLICATION_ID = 0x6D656D64  # "memd"
@@ -137,10 +137,17 @@ def _tables(connection: apsw.Connection, *, words: bool) -> list[str]:
     return [str(name) for (name,) in found]
 
 
-def healthy(connection: apsw.Connection, classes: int) -> bool:
-    """Say whether `check_health` with words finds nothing."""
+def healthy(path: Path, classes: int, deadline: db.Deadline) -> bool:
+    """Say whether `check_health` with words finds nothing; for once a day, in a thread of its own.
+
+    Raises: TimedOut, Cancelled, and what else hinders looking.
+    """
+    connection = db.reader(path)
     try:
-        check_health(connection, classes, words=True)
-    except MemorydError:
+        with db.within(connection, deadline):
+            check_health(connection, classes, words=True)
+    except db.Damaged:
         return False
+    finally:
+        connection.close()
     return True

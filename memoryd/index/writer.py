@@ -21,6 +21,7 @@ import apsw
 import msgspec
 
 from memoryd.clock import monotonic
+from memoryd.errors import MemorydError
 from memoryd.fold import State, begin, call_hash, fold
 from memoryd.ids import Ids
 from memoryd.index import floors, identity, table, vanished
@@ -50,8 +51,8 @@ class Budget(msgspec.Struct, frozen=True):
 class TurnFailed(Exception):
     """A log failed in the middle of its turn: what is written of the turn must be taken back."""
 
-    def __init__(self, file: LogFile, error: OSError) -> None:
-        """Keep whose turn it was, and what went wrong."""
+    def __init__(self, file: LogFile, error: Exception) -> None:
+        """Keep whose turn it was, and what went wrong: mostly an OSError, else a fault of ours."""
         super().__init__(type(error).__name__)
         self.file, self.error = file, error
 
@@ -189,7 +190,9 @@ def index_log(
                 writer.rows.flush()
             reached("catch-up: rows added")
             set_progress(writer, turn, seen, handle)
-        except OSError as error:
+        except (apsw.Error, MemorydError):
+            raise
+        except Exception as error:  # a log that trips us up must not stop the others
             raise TurnFailed(file, error) from error
     return turn, more
 

@@ -25,6 +25,7 @@ _LOOKING = frozenset(
     "ls cat head tail less more grep rg find fd tree pwd echo which wc file stat env printenv whoami date "
     "sleep true clear history".split()
 )
+_GIT_LOOKING = frozenset(("git", word) for word in "status log diff show branch".split())
 _READERS = frozenset(
     "read grep glob ls list search view webfetch websearch fetch todowrite todoread task read_file "
     "list_dir list_directory grep_search file_search codebase_search update_plan notebookread".split()
@@ -156,7 +157,7 @@ def changes(tool: str, said: str) -> bool:
     """Say whether a call can have changed anything: not one that only looks."""
     if shell_like(tool):
         words = said.split()
-        return bool(words) and words[0] not in _LOOKING
+        return bool(words) and words[0] not in _LOOKING and tuple(words[:2]) not in _GIT_LOOKING
     return tool.lower() not in _READERS
 
 

@@ -39,6 +39,15 @@ _PYTHON = (
 )
 
 RULES: tuple[Rule, ...] = (
+    _rule("edit", r"File has not been read yet", "read the file first, then edit it", code="EDIT_NOT_READ"),
+    _rule("edit", r"File has been modified since", "read the file again, then edit it", code="EDIT_CHANGED"),
+    _rule("edit", r"String to replace not found", "read the file again and copy the text exactly",
+          code="EDIT_NO_MATCH"),
+    _rule("edit", r"matches of the string to replace", "give more of the text around it, or replace all",
+          code="EDIT_MANY_MATCHES"),
+    _rule("file", r"^(?:File|Path) does not exist", "list the folder and correct the path", code="NO_SUCH_PATH"),
+    _rule("shell", r"\$'\\r': command not found|\bbash\\r\b",
+          "the script has Windows line ends: take the carriage returns out", code="SHELL_CRLF"),
     _rule(
         "typescript",
         r"\b(TS\d{4,5})\b",

@@ -19,6 +19,12 @@ SHELL_TOOLS = (
     "Bash", "bash", "shell", "shell_command", "local_shell", "exec_command", "container.exec",
     "run_shell_command", "execute_command", "terminal", "run_command", "run_terminal_cmd",
 )  # fmt: skip
+_OWN_ERROR = re.compile(r"</?tool_use_error>")
+"""Claude Code puts its tools' own words between these, other people's text never."""
+_DECLINED = re.compile(
+    r"\A\s*(?:The user doesn't want to |\[Request interrupted by user|User rejected )"
+    r"|\brejected by (?:the )?user\b"
+)
 MOST_BYTES = 200
 """Of the redacted first error line; the only words of a result that memoryd keeps."""
 _LOOK_AT = 64 << 10
@@ -97,13 +103,20 @@ def _line_around(text: str, at: int) -> str:
     return text[start : end if end >= 0 else len(text)]
 
 
+def declined(text: str) -> bool:
+    """Say whether a person stopped the call: the log calls it failed, but nothing is to be learned from it."""
+    return _DECLINED.search(text[:500]) is not None
+
+
 def describe(tool: str, outcome: Outcome, text: str) -> Failure:
     """Return what a failed call said; of tools that are not shell-like, their first line alone."""
-    shown = redact.secrets(plain(_ends(text)))
+    own = text.startswith("<tool_use_error>")
+    shown = _OWN_ERROR.sub("", redact.secrets(plain(_ends(text))))
     lines = [line.strip() for line in shown.splitlines()]
     lines = [line for line in lines if line and not _WRAPPING.match(line)]
-    naming = [line for line in lines if _NAMING.search(line) and not _ZERO.search(line)] or lines
-    found = codes.dispatch(shown) if shell_like(tool) else None
+    naming = [line for line in lines if _NAMING.search(line) and not _ZERO.search(line)]
+    naming = lines if own or not naming else naming
+    found = codes.dispatch(shown) if own or shell_like(tool) else None
     return Failure(
         kind=coarse(shown, outcome),
         lines=tuple(naming[:3]),
@@ -114,7 +127,12 @@ def describe(tool: str, outcome: Outcome, text: str) -> Failure:
 
 
 def _ends(text: str) -> str:
-    return text if len(text) <= 2 * _END else f"{text[:_END]}\n{text[-_END:]}"
+    """Return both ends of a long text, at whole lines: half a secret would not be known for one."""
+    if len(text) <= 2 * _END:
+        return text
+    head, _, _ = text[:_END].rpartition("\n")
+    _, _, tail = text[-_END:].partition("\n")
+    return f"{head or text[:_END]}\n{tail}"
 
 
 def cut(line: str) -> str:

@@ -14,6 +14,11 @@ import msgspec
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
 _FIRST_LINES = 3
 _LONGEST_LINE = 500
+_ASIDE = frozenset(
+    "timeout timeout_ms yield_time_ms max_output_tokens description justification explanation "
+    "with_escalated_permissions sandbox_permissions run_in_background".split()
+)
+"""Arguments that say how, or why, but not what: they differ between two runs of one command."""
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 # Order matters: the longer shapes first, so that a date is not eaten as three numbers.
@@ -89,8 +94,13 @@ def of_text(kind: str, text: str, project: str | None) -> str:
 
 
 def of_call(tool: str, args: object, project: str | None) -> str:
-    """Return the fingerprint of a call: the same tool with the same arguments, white space aside."""
-    canonical = _canonical(args).decode("utf-8", "replace")
+    """Return the fingerprint of a call: the same tool with the same arguments, limits and white space aside."""
+    if isinstance(args, dict):
+        args = {key: value for key, value in args.items() if key not in _ASIDE}
+    try:
+        canonical = _canonical(args).decode()
+    except (UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number over 64 bits
+        canonical = repr(args)
     return _hash(f"call\0{project or ''}\0{tool}\0{_SPACE.sub(' ', canonical)}")
 
 

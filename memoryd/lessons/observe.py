@@ -8,7 +8,7 @@ import apsw
 
 from memoryd.labels import Label
 from memoryd.lessons import causal, reflect, settings
-from memoryd.lessons.failure import describe, failed
+from memoryd.lessons.failure import declined, describe, failed
 from memoryd.lessons.fingerprint import of_error
 from memoryd.lessons.pairing import Open, Pairing, Seen
 
@@ -27,7 +27,8 @@ def observe(connection: apsw.Connection, seen: Seen) -> bool:
     elif not _insert(connection, seen, error, failure.kind if failure else None):
         return False
     if failure is not None and error is not None:
-        reflect.reflect(connection, seen, failure, error)
+        if failure.first_line and not declined(seen.text):
+            reflect.reflect(connection, seen, failure, error)
         causal.link_later(connection, seen, error)
     else:
         causal.link(connection, causal.Success.of(seen))

@@ -77,9 +77,9 @@ class Pairing:
         for item in record.items:
             if isinstance(item, Called) and item.call is not None and not item.hosted:
                 label = before.get(item.block, after)
-                self.waiting[item.call] = opened(record, item, self.project, label)
+                self.waiting[clean(item.call)] = opened(record, item, self.project, label)
             elif isinstance(item, Returned) and item.call is not None:
-                call = self.waiting.pop(item.call, None)
+                call = self.waiting.pop(clean(item.call), None)
                 if call is not None:
                     at = record.ts if record.ts is not None else call.at
                     found.append(self._seen(call, item, after, now if at is None else at))
@@ -87,8 +87,8 @@ class Pairing:
 
     def _hear(self, record: Record) -> None:
         if record.about is not None and not self._told:
-            self.session = record.about.session or self.session
-            self.project = record.about.project or self.project
+            self.session = clean(record.about.session or self.session)
+            self.project = clean(record.about.project or self.project)
             self._told = record.about.session is not None and record.about.project is not None
 
     def _seen(self, call: Open, result: Returned, after: Label, at: int) -> Seen:
@@ -118,7 +118,7 @@ def opened(record: Record, item: Called, project: str, label: Label) -> Open:
     return Open(
         record.n,
         item.block,
-        item.tool,
+        clean(item.tool),
         summary(item.tool, item.args),
         fingerprint.of_call(item.tool, item.args, project),
         record.ts,
@@ -128,12 +128,26 @@ def opened(record: Record, item: Called, project: str, label: Label) -> Open:
 
 def summary(tool: str, args: object) -> str:
     """Return what a call was about in one redacted line of at most 200 characters."""
-    if isinstance(args, dict) and shell_like(tool) and isinstance(args.get("command"), str):
-        given = str(args["command"])
-    else:
-        given = " ".join(values(redact.arguments(args)))
-    line = " ".join(redact.secrets(given[:_MOST_READ]).split())
+    given = _command(args) if isinstance(args, dict) and shell_like(tool) else ""
+    given = given or " ".join(values(redact.arguments(args)))
+    line = clean(" ".join(redact.secrets(given[:_MOST_READ]).split()))
     return line if len(line) <= MOST_SUMMARY else line[: MOST_SUMMARY - 1] + "…"
+
+
+def _command(args: dict[str, object]) -> str:
+    """Return what a shell was told to run, without the shell itself; "" where that is not told."""
+    told = args.get("command", args.get("cmd"))
+    if isinstance(told, str):
+        return told
+    if not isinstance(told, list):
+        return ""
+    words = [str(word) for word in told]
+    return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
+
+
+def clean(text: str) -> str:
+    """Return `text` as any database can hold it: half a surrogate pair becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 _any = msgspec.json.Decoder(strict=False)

@@ -107,6 +107,29 @@ def decoded(raw: msgspec.Raw) -> Any:
         raise NotJson("no JSON value") from error
 
 
+def checked(args: Any) -> Any:
+    """Return decoded arguments, nearly always a flat object. Raises: NotJson for depth over 200."""
+    if type(args) is dict:
+        for value in args.values():
+            if type(value) is dict or type(value) is list:
+                break
+        else:
+            return args
+    elif type(args) is not list:
+        return args
+    level: list[Any] = [args]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
+            return args
+    raise NotJson("nested too deeply")
+
+
 def too_deep(data: bytes, limit: int) -> bool:
     """Say whether arrays and objects of the JSON text `data` nest deeper than `limit`."""
     if data.count(b"{") + data.count(b"[") <= limit:

@@ -12,6 +12,7 @@ that carries text counts as an unknown tool's result.
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,7 @@ from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.records import Brought, Called, Item, Kind, Link, Record, Returned, Said
 from memoryd.sources import base
-from memoryd.sources.wrapped import in_claude_code
+from memoryd.sources.wrapped import in_claude_code, is_bare
 
 ID = "claude-code"
 VERSION = 1
@@ -84,7 +85,7 @@ class Block(msgspec.Struct, gc=False):
     text: str | None = None
     id: str | None = None
     name: str | None = None
-    input: msgspec.Raw = msgspec.Raw()
+    input: Any = None
     tool_use_id: str | None = None
     is_error: bool | None = None
     content: msgspec.Raw = msgspec.Raw()
@@ -140,7 +141,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     forked_from: object = None
     id: str | None = None
     name: str | None = None
-    input: msgspec.Raw = msgspec.Raw()
+    input: Any = None
     tool_use_id: str | None = msgspec.field(name="tool_use_id", default=None)
 
 
@@ -218,7 +219,7 @@ def _assistant(message: Message | None) -> list[Item]:
     for number, block in enumerate(_numbered(content)):
         kind = block.type
         if kind == "tool_use":
-            items.append(Called(number, block.id, block.name or "", base.decoded(block.input)))
+            items.append(Called(number, block.id, block.name or "", base.checked(block.input)))
         elif kind == "text":
             _say(items, number, _ASSISTANT, block.text)
         elif kind not in _SILENT_BLOCKS:
@@ -279,8 +280,12 @@ def _hear(items: list[Item], number: int, heard: str | None, line: Line) -> None
     if line.origin is not None and (name := _sender(line.origin)) is not None:
         items.append(Brought(number, name))
         return
+    speaker = _ASSISTANT if line.is_sidechain else _OWNER
+    if is_bare(heard):
+        _say(items, number, speaker, heard)
+        return
     own = in_claude_code(heard)
-    _say(items, number, _ASSISTANT if line.is_sidechain else _OWNER, own.words)
+    _say(items, number, speaker, own.words)
     items.extend(base.came_along(number, along) for along in own.along)
 
 
@@ -312,7 +317,7 @@ def _elsewhere(block: Block, number: int) -> Item:
     """Return the item of a block that is found where it usually is not, or that is not known."""
     kind = block.type or ""
     if kind in _HOSTED or kind == "tool_use":
-        args = base.decoded(block.input)
+        args = base.checked(block.input)
         return Called(number, block.id, block.name or "", args, hosted=kind in _HOSTED)
     if kind.endswith("tool_result"):
         return _returned(block, number)
@@ -332,7 +337,7 @@ def _other(line: Line, kind: str) -> list[Item] | None:
     if kind in _COPIES:
         return [Brought(0, "meta")]
     if kind == "tool_use":
-        return [Called(0, line.id, line.name or "", base.decoded(line.input))]
+        return [Called(0, line.id, line.name or "", base.checked(line.input))]
     if kind == "tool_result":
         return [Returned(0, line.tool_use_id, line.name)]
     return None

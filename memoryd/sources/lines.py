@@ -183,12 +183,12 @@ class _Reading:
         labelled, doubt = self.adapter.labelled, self.adapter.doubt
         if labelled is None:
             return False
-        starts = [0, *(end + 1 for end in ends)]
-        return any(
-            doubt(data[starts[number] : ends[number]], line) is not None
-            for number, line in enumerate(lines)
-            if labelled(line)
-        )
+        start = 0
+        for line, end in zip(lines, ends, strict=True):
+            if labelled(line) and doubt(data[start:end], line) is not None:
+                return True
+            start = end + 1
+        return False
 
     def parse(self, lines: list[Any]) -> None:
         """Add the records of decoded lines; after the first that names the log it is one tight loop."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from memoryd.records import Brought, Record
-from memoryd.sources.base import MAX_DEPTH, Adapter, NotJson, too_deep
+from memoryd.sources.base import MAX_DEPTH, Adapter, NotJson, decoded, too_deep
 from memoryd.sources.mend import mend_surrogates
 
 T = TypeVar("T")
@@ -190,5 +190,6 @@ def _loosely(data: bytes, adapter: Adapter) -> tuple[Any, bool]:
             try:
                 fitting[field.name] = msgspec.json.decode(raw, type=field.type)
             except msgspec.ValidationError:
+                decoded(raw)  # a number that no JSON reader agrees on is no odd shape
                 odd = odd or field.name in adapter.telling
     return shape(**fitting), odd

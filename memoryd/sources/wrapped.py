@@ -59,6 +59,11 @@ _INSTEAD = {
 """What the harness sends as if the user had: no word of it is the owner's."""
 
 
+def is_bare(text: str) -> bool:
+    """Say quickly that nothing is wrapped around a text, as mostly; False: it must be taken apart."""
+    return "<" not in text and "[Request" not in text and not text.startswith(_CAVEAT)
+
+
 def in_claude_code(text: str) -> Wrapped:
     """Take a Claude Code user text apart."""
     along: list[Along] = []

@@ -162,7 +162,7 @@ def apply(growing, step):
             growing.restart()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
 @given(toml=st.sampled_from(TOMLS), steps=steps)
 def test_after_any_steps_the_index_is_what_a_rebuild_makes(toml, steps):
     growing = Growing(toml)
@@ -176,7 +176,7 @@ def test_after_any_steps_the_index_is_what_a_rebuild_makes(toml, steps):
         growing.close()
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(cuts=pieces, name=st.sampled_from(["a.jsonl", "deep/b.jsonl", "n.jsonl"]), data=st.data())
 def test_a_log_read_in_random_pieces_is_read_as_a_whole(cuts, name, data):
     growing = Growing(TOMLS[0])

@@ -21,6 +21,5 @@ CREATE VIRTUAL TABLE ft_{c} USING fts5(
 );
 INSERT INTO ft_{c}(ft_{c}, rank) VALUES ('secure-delete', 1);
 
--- Document frequencies: any word's by vocab_{c}; those of frequent words, slow to walk, kept in heavy_{c}.
+-- Document frequencies, word by word.
 CREATE VIRTUAL TABLE vocab_{c} USING fts5vocab(ft_{c}, row);
-CREATE TABLE heavy_{c}(term TEXT PRIMARY KEY, df INTEGER NOT NULL) STRICT, WITHOUT ROWID;

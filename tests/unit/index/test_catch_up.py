@@ -265,6 +265,22 @@ def test_a_log_rewritten_at_one_end_only_is_noticed_t18(world, log, changed):
         assert len(dumped(index)) == 4
 
 
+def test_a_log_copied_and_truncated_goes_on_under_its_name_and_the_copy_is_a_log_t19(world, log):
+    write(log, *owner("one", "two"))
+    with world.index() as index:
+        catch_up(index)
+        (world.logs / "a.1.jsonl").write_bytes(log.read_bytes())
+        log.write_bytes(b"")
+        append(log, *owner("three"))
+        catch_up(index)
+        assert told(dumped(index), "log", "text") == [
+            ("a.1.jsonl", "one"),
+            ("a.1.jsonl", "two"),
+            ("a.jsonl", "three"),
+        ]
+        assert dumped(index) == world.fresh()
+
+
 def test_a_log_that_was_renamed_keeps_its_rows_and_its_place_is_free_t20(world, log):
     write(log, *owner("one", "two"))
     with world.index() as index:

@@ -6,7 +6,7 @@ from msgspec import Raw
 from memoryd.labels import Label
 from memoryd.lessons import causal, codes, fingerprint
 from memoryd.lessons.failure import Outcome, describe, failed
-from memoryd.lessons.pairing import Pairing, told
+from memoryd.lessons.pairing import Pairing, summary, told
 from memoryd.records import Called, Record, Returned
 from tests.support.teaching import DAY, HOUR, TS2304, World
 
@@ -223,3 +223,66 @@ def test_a_result_is_read_whatever_its_form():
     assert told(Raw(b'[{"type":"text","text":"a"},{"type":"text","text":"b"}]')) == "a\nb"
     assert told(Raw(b'"{\\"output\\":\\"inner\\",\\"metadata\\":{}}"')) == "inner"
     assert told(None) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The user doesn't want to proceed with this.",
+        "[Request interrupted by user]",
+        "exec command rejected by user",
+        "",
+    ],
+)
+def test_what_a_person_stopped_or_what_says_nothing_is_a_failed_call_but_no_lesson(text):
+    world = World()
+    world.fail("s1", text=text)
+    assert world.all("SELECT count(*) FROM call WHERE ok = 0") == [(1,)]
+    assert world.one("count(*)") == 0
+
+
+def test_a_tools_own_error_has_a_code_though_the_tool_is_no_shell():
+    found = describe(
+        "Edit",
+        Outcome(False),
+        "<tool_use_error>String to replace not found in file.</tool_use_error>",
+    )
+    assert (found.code, found.first_line) == (
+        "EDIT_NO_MATCH",
+        "String to replace not found in file.",
+    )
+
+
+def test_a_script_with_windows_line_ends_is_named_so():
+    found = describe("bash", Outcome(False), r"setup.sh: line 2: $'\r': command not found")
+    assert found.code == "SHELL_CRLF"
+
+
+def test_how_and_why_a_command_was_run_make_no_other_command_of_it():
+    one = {"command": "make test", "description": "Run tests", "timeout": 1000}
+    other = {"command": "make  test", "description": "Run them again"}
+    assert fingerprint.of_call("Bash", one, "p") == fingerprint.of_call("Bash", other, "p")
+    assert fingerprint.of_call("Bash", one, "p") != fingerprint.of_call(
+        "Bash", {"command": "make"}, "p"
+    )
+
+
+def test_a_shell_in_a_list_is_what_it_runs():
+    args = {"command": ["bash", "-lc", "git status -sb"], "workdir": "/w", "timeout_ms": 1000}
+    assert summary("shell", args) == "git status -sb"
+    assert not causal.changes("shell", summary("shell", args))
+
+
+def test_half_a_surrogate_pair_harms_nothing():
+    world = World()
+    world.fail("s1", command="echo \ud83d", text="error TS2304: \ud83d")
+    assert world.one("count(*)") == 1
+
+
+def test_a_secret_cut_in_half_by_the_look_at_both_ends_is_not_kept():
+    secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    text = "x\n" * 4_000 + f"error: token {secret} " + "y" * (8_192 - 30) + "\nerror: at the end"
+    world = World()
+    world.fail("s1", text=text)
+    held = " ".join(str(value) for rows in world.dump().values() for value in rows)
+    assert "GHIJ012345" not in held

@@ -14,7 +14,8 @@ from memoryd.errors import Internal, NotFound
 from memoryd.serve import connection
 from memoryd.serve.calls import Common, Quick, Slow, fitting
 from memoryd.serve.peers import Asker
-from tests.support.peer import TalkingPeer, allowing, talking
+from tests.support import peer as peer_support
+from tests.support.peer import MemoryWire, TalkingPeer, allowing, talking
 
 
 class Text(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -409,3 +410,38 @@ async def test_many_requests_at_once_leave_others_their_turn() -> None:
         assert turns - before >= 9
         assert peer.traffic.requests == 640
         nursery.cancel_scope.cancel()
+
+
+class HalfSentWire(MemoryWire):
+    """Takes ten bytes at first; then what is sent by waiting waits for `go_on`, the rest is taken."""
+
+    def __init__(self, stream: trio.testing.MemoryReceiveStream, takes: int) -> None:
+        super().__init__(stream, takes)
+        self.full, self.go_on = True, trio.Event()
+
+    def send_nowait(self, content: bytes | bytearray | memoryview) -> int:
+        if self.full:
+            self.full = False
+            return super().send_nowait(content[:10])
+        return super().send_nowait(content)
+
+    async def send(self, content: bytes | bytearray) -> None:
+        await self.go_on.wait()
+        await super().send(content)
+
+
+async def test_an_answer_never_gets_into_the_middle_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(peer_support, "MemoryWire", HalfSentWire)
+    async with talking(METHODS) as peer:
+        wire = peer.wire
+        assert isinstance(wire, HalfSentWire)
+        await peer.send(peer.request("echo", size=5_000))
+        await trio.testing.wait_all_tasks_blocked()
+        await peer.send(peer.request("echo", text="short"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(wire.out) == 10
+        wire.go_on.set()
+        assert (await peer.answer())[3] == "x" * 5_000
+        assert (await peer.answer())[3] == "short"

@@ -1,0 +1,225 @@
+"""Reads, writes and syncs that fail, one after the other, once and for ever (S02, S03, R02).
+
+A file system of our own lies between SQLite and the disk; its Nth call fails. Whatever fails, what was
+committed stays, no row is without its progress, and when the disk is well again the index catches up.
+"""
+
+import errno
+import sys
+
+import apsw
+import pytest
+
+from memoryd.errors import MemorydError
+from memoryd.index import Rebuild, catch_up, live, schema
+from tests.support.indexing import dumped
+from tests.support.logs import append, claude_user, dated, write
+
+NAME = "memoryd-faulty"
+CALLS = ("xWrite", "xSync", "xRead", "xTruncate")
+
+
+LIMITED = """
+import resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+sys.argv = ["memoryd.index"]
+runpy.run_module("memoryd.index", run_name="__main__")
+"""
+
+
+class Faults:
+    """What fails: the call of this number, and with `sticky` every one after it."""
+
+    def __init__(self):
+        self.call, self.left, self.sticky = "", 0, False
+        self.fired = False
+
+    def arm(self, call, number, *, sticky):
+        self.call, self.left, self.sticky, self.fired = call, number, sticky, False
+
+    def rest(self):
+        self.call = ""
+
+    def check(self, call, extended):
+        if call != self.call:
+            return
+        self.left -= 1
+        if self.left == 0 or (self.left < 0 and self.sticky):
+            self.fired = True
+            error = apsw.IOError("faulty")
+            error.extendedresult = extended
+            raise error
+
+
+@pytest.fixture
+def faults():
+    faults, default = Faults(), apsw.vfs_names()[0]
+
+    class File(apsw.VFSFile):
+        def xWrite(self, data, offset):  # noqa: N802 - SQLite's own name
+            faults.check("xWrite", apsw.SQLITE_IOERR_WRITE)
+            return super().xWrite(data, offset)
+
+        def xRead(self, amount, offset):  # noqa: N802 - SQLite's own name
+            faults.check("xRead", apsw.SQLITE_IOERR_READ)
+            return super().xRead(amount, offset)
+
+        def xSync(self, flags):  # noqa: N802 - SQLite's own name
+            faults.check("xSync", apsw.SQLITE_IOERR_FSYNC)
+            return super().xSync(flags)
+
+        def xTruncate(self, size):  # noqa: N802 - SQLite's own name
+            faults.check("xTruncate", apsw.SQLITE_IOERR_TRUNCATE)
+            return super().xTruncate(size)
+
+    class FileSystem(apsw.VFS):
+        def __init__(self):
+            super().__init__(NAME, base=default, makedefault=True)
+
+        def xOpen(self, name, flags):  # noqa: N802 - SQLite's own name
+            return File(default, name, flags)
+
+    system = FileSystem()
+    yield faults
+    faults.rest()
+    system.unregister()
+    assert apsw.vfs_names()[0] == default
+
+
+def owner(*words):
+    return dated(*(claude_user(word) for word in words))
+
+
+@pytest.mark.parametrize("sticky", [False, True], ids=["once", "for-ever"])
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_call_fails_no_record_is_lost_and_none_is_there_twice_s03(
+    world, faults, monkeypatch, call, sticky
+):
+    clock = [1000.0]
+    monkeypatch.setattr(live, "monotonic", lambda: clock[0])
+    log = write(world.logs / "a.jsonl", *owner("zero"))
+    with world.index() as index:
+        catch_up(index)
+        for number in range(1, 12):
+            before = dumped(index)
+            append(log, *owner(*(f"word{number} " * 300 for _ in range(20))))
+            faults.arm(call, number, sticky=sticky)
+            catch_up(index)
+            faults.rest()
+            if faults.fired:
+                assert index.ready, index.why
+                assert dumped(index)[: len(before)] == before
+            clock[0] += 100.0
+            catch_up(index)
+            clock[0] += 100.0
+            catch_up(index)
+            assert index.status().fault == ""
+            assert len(dumped(index)) == 1 + 20 * number
+        schema.check_health(index._following.connection, 4, words=True)
+        assert dumped(index) == world.fresh()
+
+
+def test_a_quota_met_while_rebuilding_keeps_the_old_index_r02_s02(world):
+    write(world.logs / "a.jsonl", *owner(*(f"word{n} " * 500 for n in range(200))))
+    with world.index() as index:
+        catch_up(index)
+        before = index.generation
+        limited = (sys.executable, "-c", LIMITED)
+        with pytest.raises(MemorydError) as caught:
+            Rebuild(index.settings, limited).run()
+        assert caught.value.code in {"io_error", "disk_full"}
+        assert index.generation == before
+        assert [path.name for path in index.settings.path.parent.glob("*rebuild*")] == []
+
+
+def test_a_floor_that_cannot_be_written_holds_its_log_back(world, monkeypatch):
+    from memoryd.index import floors
+    from tests.support.logs import claude_call, claude_result
+
+    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
+    log = write(world.logs / "a.jsonl", *web, *owner("tainted"))
+    with world.index() as index:
+        catch_up(index)
+        before = dumped(index)
+        write(log, *owner("laundered"))
+        real = floors.append
+
+        def append_(*args):
+            raise OSError(errno.ENOSPC, "full")
+
+        monkeypatch.setattr(floors, "append", append_)
+        catch_up(index)
+        assert dumped(index) == before
+        assert index.status().faults == {"a.jsonl": "ENOSPC"}
+        monkeypatch.setattr(floors, "append", real)
+        index._following.pending.faults.clear()
+        catch_up(index)
+        assert dumped(index) == world.fresh()
+        assert b'"untrusted":true' in dumped(index)[0]
+
+
+def test_a_vanished_log_that_cannot_be_kept_keeps_its_rows(world, monkeypatch):
+    from memoryd.index import vanished
+
+    log = write(world.logs / "a.jsonl", *owner("one"))
+    with world.index() as index:
+        catch_up(index)
+        before = dumped(index)
+        log.unlink()
+
+        def write_(*args):
+            raise OSError(errno.ENOSPC, "full")
+
+        real = vanished.write
+        monkeypatch.setattr(vanished, "write", write_)
+        catch_up(index)
+        assert dumped(index) == before
+        assert index.status().fault == "io_error"
+        assert index.status().sums.gone == 0
+        monkeypatch.setattr(vanished, "write", real)
+        index._retry_at = 0.0
+        catch_up(index)
+        assert index.status().sums.gone == 1
+        assert dumped(index) == before == world.fresh()
+
+
+def test_a_log_that_trips_us_up_waits_is_named_and_delays_no_other(world, monkeypatch):
+    from memoryd.index import writer
+
+    write(world.logs / "a.jsonl", *owner("poison"))
+    write(world.logs / "b.jsonl", *owner("two"))
+    real = writer.index_record
+
+    def index_record(writer_, turn, record):
+        if turn.log.place.log == "a.jsonl":
+            raise KeyError("a fault of ours")
+        real(writer_, turn, record)
+
+    monkeypatch.setattr(writer, "index_record", index_record)
+    with world.index() as index:
+        catch_up(index)
+        assert b"two" in dumped(index)[0]
+        assert index.status().faults == {"a.jsonl": "KeyError"}
+        monkeypatch.undo()
+        index._following.pending.faults.clear()
+        catch_up(index)
+        assert dumped(index) == world.fresh()
+
+
+def test_what_is_excluded_or_too_old_leaves_no_byte_in_a_new_index(world):
+    toml = '[index]\nkeep_days = 30\n[[source]]\npath = "{logs}"\nexclude = ["*/diary"]\n'
+    hidden = [f"quince{n} " * 60 for n in range(50)]
+    late = [claude_user(word, cwd="/home/ada/diary") for word in hidden]
+    for line in late[:20]:
+        del line["cwd"]  # the project is told only when much is written already
+    write(world.logs / "a.jsonl", *dated(*late))
+    write(world.logs / "old.jsonl", *owner(*(f"medlar{n} " * 60 for n in range(50))))
+    settings = world.settings(toml)
+    from memoryd.index import building, opening
+
+    settings.path.parent.mkdir(mode=0o700)
+    temp = opening.new_temp(settings.path)
+    building.build(temp, settings)
+    content = temp.read_bytes()
+    assert b"quince" not in content
+    assert b"medlar" not in content
