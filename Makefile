@@ -22,6 +22,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "setup: $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
+	@$(BIN)/python -m compileall -q memoryd bxctl
 	@touch $@
 
 demo: $(STAMP)  ## a throw-away daemon over this machine's logs: ask, show, delete

@@ -10,6 +10,7 @@ where each is a task, memoryd's limit). `echo` is answered on the spot, `task` b
 """
 
 import contextlib
+import functools
 import itertools
 import json
 import multiprocessing
@@ -28,7 +29,7 @@ import msgpack
 import trio
 
 from bench.corpus import text
-from bench.row import Row, pinned
+from bench.row import Row, pinned, wall_seconds
 from examples.disposable import Daemon
 from memoryd import db, log, recall
 from memoryd.db import Deadline
@@ -203,11 +204,13 @@ def recall_row(corpus: Path) -> Row:
                 )
                 ends = db.Deadline()
                 scope = recall.Scope(reader.classes.top, owner=True)
-                works: dict[str, Callable[[str], object]] = {
-                    "socket": lambda query: memory.call("recall", query=query),
-                    "query": lambda query: recall.recall(reader, scope, {"query": query}, ends),
-                }
-                taken = {name: median_of(work, asked) for name, work in works.items()}
+                taken = medians(
+                    {
+                        "socket": lambda query: memory.call("recall", query=query),
+                        "query": lambda query: recall.recall(reader, scope, {"query": query}, ends),
+                    },
+                    asked,
+                )
                 reader.connection.close()
         with pinned(0):
             hop, echo = hop_seconds(), echo_seconds(f"{folder}/echo")
@@ -222,20 +225,21 @@ def recall_row(corpus: Path) -> Row:
     )
 
 
-def median_of(work: Callable[[str], object], asked: list[str]) -> float:
-    """Return the seconds that the median question takes, each asked a few times."""
-    taken = []
+def medians(works: dict[str, Callable[[str], object]], asked: list[str]) -> dict[str, float]:
+    """Return the seconds that each way takes for the median question, asked in turn.
+
+    Of several tries at a question the quickest counts: a busy machine adds to a round trip between two
+    processes what it does not add to a query inside one.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in works}
     for query in asked:
-        work(query)
-        taken.append(min(timed(work, query) for _ in range(5)))
-    return statistics.median(taken)
-
-
-def timed(work: Callable[[str], object], query: str) -> float:
-    """Return the seconds that one question takes."""
-    begun = time.perf_counter()
-    work(query)
-    return time.perf_counter() - begun
+        tries: dict[str, list[float]] = {name: [] for name in works}
+        for _ in range(9):
+            for name, work in works.items():
+                tries[name].append(wall_seconds(functools.partial(work, query)))
+        for name, seconds in tries.items():
+            taken[name].append(min(seconds))
+    return {name: statistics.median(found) for name, found in taken.items()}
 
 
 def hop_seconds() -> float:
