@@ -35,8 +35,8 @@ class Adapter(msgspec.Struct, frozen=True):
     log named itself, `raw` the line's bytes, which are there when `CloserLook` asked for them.
     `telling`: fields of the decoded line that bring text, and so raise if they have an unexpected shape.
     `origin(log)`: the link that a log's own path tells.
-    `labelled(line)`: whether a line gives a label of its own; if so, `doubt(raw, line)` is why it must not
-    be believed, or None.
+    `labelled(lines)`: which lines, by their places in the list, give labels of their own; `doubt(raw, line)`
+    is why such a line must not be believed, or None.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Adapter(msgspec.Struct, frozen=True):
     parse: Callable[[Any, int, bool, bytes | None], Record]
     telling: frozenset[str] = frozenset()
     origin: Callable[[str], Link | None] = lambda log: None
-    labelled: Callable[[Any], bool] | None = None
+    labelled: Callable[[list[Any]], list[int]] = lambda lines: []
     doubt: Callable[[bytes, Any], str | None] = lambda raw, line: None
 
 

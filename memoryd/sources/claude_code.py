@@ -63,7 +63,7 @@ _KEYS = frozenset(
 )
 """Fields that carry no text in any record."""
 
-_TOLD_BY = 64
+_TOLD_BY = 16
 """Records by which a log has told its session and folder, which every record repeats."""
 
 _OWNER, _ASSISTANT, _SUMMARY = Kind.OWNER, Kind.ASSISTANT, Kind.SUMMARY

@@ -180,15 +180,11 @@ class _Reading:
 
     def doubtful(self, data: bytes, lines: list[Any], ends: list[int]) -> bool:
         """Say whether the adapter has a doubt about one of the decoded lines."""
-        labelled, doubt = self.adapter.labelled, self.adapter.doubt
-        if labelled is None:
-            return False
-        start = 0
-        for line, end in zip(lines, ends, strict=True):
-            if labelled(line) and doubt(data[start:end], line) is not None:
-                return True
-            start = end + 1
-        return False
+        doubt = self.adapter.doubt
+        return any(
+            doubt(data[ends[number - 1] + 1 if number else 0 : ends[number]], lines[number])
+            for number in self.adapter.labelled(lines)
+        )
 
     def parse(self, lines: list[Any]) -> None:
         """Add the records of decoded lines; after the first that names the log it is one tight loop."""

@@ -110,9 +110,13 @@ def _parent(parent: object) -> Link | None:
     return Link("parent", log=base.text(parent.get("log")), n=whole)
 
 
-def labelled(line: Line) -> bool:
-    """Say whether a line gives a label."""
-    return line.cls is not _UNSET or line.untrusted is not _UNSET
+def labelled(lines: list[Line]) -> list[int]:
+    """Return which lines give a label."""
+    return [
+        number
+        for number, line in enumerate(lines)
+        if line.cls is not _UNSET or line.untrusted is not _UNSET
+    ]
 
 
 def doubt(raw: bytes, line: Line) -> str | None:

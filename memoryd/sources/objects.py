@@ -36,7 +36,7 @@ _RUN = 180
 _STRIDE = _RUN // 4
 _SAMPLED = bytes(0x7D if byte in b"}]" else 0x20 for byte in range(256))
 _CLOSERS = re.compile(rb"[}\]]{%d}" % _RUN)
-_PIECE = 16 * 1024
+_PIECE = 64 * 1024
 
 
 def line_ends(data: bytes) -> list[int] | None:
@@ -163,8 +163,7 @@ def _parsed(data: bytes, adapter: Adapter, n: int, begun: bool) -> Record:
         line = adapter.decoder.decode(data)
     except msgspec.ValidationError:
         line, odd = _loosely(data, adapter)
-    labelled = adapter.labelled is not None and adapter.labelled(line)
-    if labelled and (reason := adapter.doubt(data, line)) is not None:
+    if adapter.labelled([line]) and (reason := adapter.doubt(data, line)) is not None:
         raise NotJson(reason)
     made = adapter.parse(line, n, begun, data)
     if odd:
