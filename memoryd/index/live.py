@@ -176,11 +176,12 @@ class Index:
             self._complete(temp, force=force)
             old = None if self._following is None else self._following.connection
             connection = swap.publish(temp, self.settings.path, old, gate)
+            self._following = Following(self.settings, connection)
         except BaseException:
             swap.remove(temp)
             self._resume(gate)
             raise
-        self._following = Following(self.settings, connection)
+        self._file = self._seen()
         self.why, self._fault, self._wait, self._retry_at = "", None, 0.0, 0.0
         self.sweep()
         self.catch_up()  # what was written since the last round, so that nothing seems to go back

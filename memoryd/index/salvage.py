@@ -5,12 +5,11 @@ and floors for logs that were rewritten since; nothing else of it can be had onl
 classes are taken by their names.
 """
 
-from pathlib import Path
-
 import apsw
 
 from memoryd.index import floors, identity, schema, table, vanished
 from memoryd.index.settings import Settings
+from memoryd.index.sweeping import is_folder, what_is_there
 from memoryd.index.table import Log
 from memoryd.index.vanished import label_of
 from memoryd.index.writer import key_of, label_at_end, opened, start_of
@@ -27,7 +26,7 @@ def salvage(connection: apsw.Connection, settings: Settings) -> None:
     ids = settings.ids
     files = {key_of(ids, file): file for file in discover.discover(settings.roots).logs}
     inodes = {(seen.dev, seen.ino) for seen in map(_seen, files.values()) if seen is not None}
-    there = {str(root.path) for root in settings.roots if root.path.is_dir()}
+    there = {str(root.path) for root in settings.roots if is_folder(root.path)}
     for log in table.every(connection):
         if log.state != table.LIVE:
             continue
@@ -57,7 +56,7 @@ def _vanished(log: Log, there: set[str], inodes: set[tuple[int, int]]) -> bool:
     return (
         log.position.records > 0
         and log.place.root in there
-        and not (Path(log.place.root) / log.place.log).exists()
+        and what_is_there(log.place) == "nothing"
         and (log.seen.dev, log.seen.ino) not in inodes
     )
 

@@ -9,6 +9,7 @@ not mounted) changes nothing and is told as `Found.missing`.
 """
 
 import os
+import stat
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -53,7 +54,7 @@ class Settled(msgspec.Struct):
 
 def look(settings: Settings, there: discover.Found, writer: Writer, catalogue: Catalogue) -> Found:
     """Return what the folders hold and which logs must be read, from what `discover` found `there`."""
-    found = Found(missing=[str(root.path) for root in settings.roots if not root.path.is_dir()])
+    found = Found(missing=[str(root.path) for root in settings.roots if not is_folder(root.path)])
     for file in (*there.logs, *_emptied(settings, there, catalogue)):
         try:
             seen = identity.seen(file.path.lstat())
@@ -65,6 +66,14 @@ def look(settings: Settings, there: discover.Found, writer: Writer, catalogue: C
         if must_be_read(settings, known, file, seen) or _floor_moved(writer, key, known):
             found.changed[key] = file
     return found
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether a folder is there and can be looked at."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _emptied(settings: Settings, there: discover.Found, catalogue: Catalogue) -> Iterator[LogFile]:
@@ -183,7 +192,7 @@ class _Sweep:
 
     def without_log(self, key: int, known: Known) -> None:
         """Decide about a log at whose path `discover` found none."""
-        match _what_is_there(known.place):
+        match what_is_there(known.place):
             case "nothing":
                 if not self.moved(key, known):
                     self.vanish(key, known)
@@ -294,7 +303,7 @@ def another_file(seen: Seen, known: Known) -> bool:
     return (seen.dev, seen.ino) != (known.seen.dev, known.seen.ino)
 
 
-def _what_is_there(place: Place) -> str:
+def what_is_there(place: Place) -> str:
     """Say what is at a log's path: ``nothing`` of it, ``another format``, or ``unknown``."""
     try:
         handle = discover.open_below(Path(place.root), place.log)

@@ -208,6 +208,28 @@ def test_killed_at_many_random_times_with_somebody_looking_on(world, job):
     killed_at_random(world, random.randrange(1 << 30), 60, job)
 
 
+def test_real_logs_grown_in_random_cuts_with_kills_between_hold_what_a_rebuild_holds(world, corpus):
+    grown_with_kills(world, corpus, random.randrange(1 << 30))
+
+
+def grown_with_kills(world, corpus, seed):
+    rng = random.Random(seed)
+    real = sorted((corpus / "sessions" / "claude").rglob("*.jsonl"))
+    real += sorted((corpus / "sessions" / "codex").rglob("*.jsonl"))
+    chosen = rng.sample([path for path in real if path.stat().st_size < 400_000], 6)
+    wholes = {f"{number}-real.jsonl": path.read_bytes() for number, path in enumerate(chosen)}
+    for part in range(4):
+        with Process("follow", world) as keeper:
+            for name, whole_log in wholes.items():
+                path = world.logs / name
+                at = path.stat().st_size if path.exists() else 0
+                end = len(whole_log) if part == 3 else rng.randrange(at, len(whole_log) + 1)
+                with path.open("ab") as file:
+                    file.write(whole_log[at:end])
+            keeper.kill_after(rng.random() * 0.5)
+    whole(world)
+
+
 def test_a_keeper_that_is_let_go_ends_cleanly_with_nothing_beside_its_index(world):
     with Process("rebuild", world) as process:
         assert process.round()

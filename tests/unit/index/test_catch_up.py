@@ -547,6 +547,31 @@ def test_a_log_rewritten_twice_while_it_is_read_again_still_owes_its_label_t35(w
         assert dumped(index) == world.fresh()
 
 
+def test_a_log_with_a_floor_keeps_it_under_its_new_name_t35(world, log):
+    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
+    write(log, *web)
+    with world.index() as index:
+        catch_up(index)
+        write(log, *owner("laundered"))
+        catch_up(index)
+        log.rename(world.logs / "b.jsonl")
+        catch_up(index)
+        assert told(dumped(index), "log", "untrusted") == [("b.jsonl", True)]
+        assert dumped(index) == world.fresh()
+
+
+def test_a_log_rewritten_in_another_format_keeps_its_label_t35(world, log):
+    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
+    write(log, *web)
+    with world.index() as index:
+        catch_up(index)
+        log.unlink()
+        write(log, *dated(native_session("n"), native_owner("laundered")))
+        catch_up(index)
+        assert told(dumped(index), "source", "untrusted") == [("native", True)]
+        assert dumped(index) == world.fresh()
+
+
 def test_a_log_of_an_excluded_project_is_not_read(world, log):
     toml = '[[source]]\npath = "{logs}"\nexclude = ["*/private-*", "sub/*"]\n'
     write(log, *dated(claude_user("hidden", cwd="/home/ada/private-diary")))
@@ -584,6 +609,24 @@ def test_a_missing_folder_is_told_and_loses_nothing_c09(world):
         (world.logs / "away").rename(world.logs / "mount")
         catch_up(index)
         assert index.status().missing == []
+        assert len(dumped(index)) == 1
+
+
+def test_a_folder_that_may_not_be_looked_at_is_told_and_loses_nothing_c09(world, log, monkeypatch):
+    from pathlib import Path
+
+    real = Path.stat
+
+    def stat(self, **more):
+        if self == world.logs:
+            raise PermissionError(errno.EACCES, "no")
+        return real(self, **more)
+
+    write(log, *owner("x"))
+    with world.index() as index:
+        catch_up(index)
+        monkeypatch.setattr(Path, "stat", stat)
+        catch_up(index)
         assert len(dumped(index)) == 1
 
 

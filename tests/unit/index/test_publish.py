@@ -88,6 +88,40 @@ def test_a_rebuild_in_its_own_process_gives_what_catching_up_gives(world, log):
     assert names(world) == ["memory.sqlite3"]
 
 
+def test_after_a_publication_the_index_goes_on_with_the_same_connection(world, log):
+    with world.index() as index:
+        catch_up(index)
+        index.publish(built(world), NoGate())
+        connection = index._following.connection
+        append(log, *owner("three"))
+        catch_up(index)
+        assert index._following.connection is connection
+        assert len(dumped(index)) == 3
+
+
+def test_a_new_index_that_cannot_be_opened_is_opened_again(world, log, monkeypatch):
+    from memoryd.index import live
+
+    real, calls = live.Following, []
+
+    def broken(settings, connection):
+        calls.append(connection)
+        if len(calls) == 2:  # the first is that of the rounds before the swap
+            raise IOFailed("no")
+        return real(settings, connection)
+
+    with world.index() as index:
+        catch_up(index)
+        before, done = index.generation, built(world)
+        monkeypatch.setattr(live, "Following", broken)
+        gate = Gate()
+        with pytest.raises(IOFailed):
+            index.publish(done, gate)
+        assert gate.story == ["shut", "open"]
+        assert index.generation != before  # the rename had happened
+        assert dumped(index) == world.fresh()
+
+
 def test_rebuild_alone_does_it_all_for_a_process_without_readers(world, log):
     settings = world.settings()
     done = rebuild(settings)

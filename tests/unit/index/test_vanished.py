@@ -118,6 +118,19 @@ def test_a_rule_about_words_of_a_call_reaches_what_is_kept(world, log):
         assert [cls for cls, _ in labels(dumped(index))][2:] == ["private"] * 3
 
 
+def test_a_rule_about_what_came_without_a_call_reaches_what_is_kept(world):
+    log = write(world.logs / "a.jsonl", *dated(
+        claude_user("before"), claude_attachment("file", "x"), claude_user("after"),
+    ))  # fmt: skip
+    world.caught_up()
+    log.unlink()
+    world.caught_up()
+    rule = '[[labels.tool]]\nmatch = "attachment:*"\nclass = "private"\n' + world.toml
+    with world.index(rule) as index:
+        publish(index, index.settings)
+        assert [cls for cls, _ in labels(dumped(index))] == ["public", "private"]
+
+
 def test_a_trusted_native_log_is_judged_by_path_rules_alone(world):
     native = write(world.sessions / "n.jsonl", *dated(
         native_session("n"),
