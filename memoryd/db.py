@@ -39,8 +39,8 @@ SIDECARS = ("-wal", "-shm", "-journal")
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
 """https://sqlite.org/fileformat2.html#the_database_header"""
-_WAL_PAGES = 8_192
-"""32 MiB. Writers that know a quiet moment checkpoint then; the disk must not make an append wait."""
+_WAL_PAGES = 4_096
+"""32 MiB of the index. Its writer checkpoints in quiet moments: the disk must not make an append wait."""
 _CHECK_EVERY = 1_000
 """Virtual machine steps between two looks at a deadline: some 50 microseconds."""
 
@@ -169,7 +169,7 @@ def reader(path: Path) -> apsw.Connection:
         return connection
 
 
-def builder(path: Path, *, journal: str = "OFF", cache_kib: int = 32_768) -> apsw.Connection:
+def builder(path: Path, *, journal: str = "OFF", cache_kib: int = 8_192) -> apsw.Connection:
     """Open a file that `create` made and nobody else knows, for one long write without a safety net.
 
     It never waits for the disk: after a kill the file is worth nothing. `journal` OFF: nor after an error;

@@ -16,8 +16,9 @@ from memoryd.labels import Label
 from memoryd.records import Kind
 from memoryd.redact import secrets_many
 
-BATCH_ROWS = 4_000
-BATCH_CHARS = 2_000_000
+BATCH_CHARS = 4_000_000
+_ROW_CHARS = 1_000
+"""What a row counts for besides its text."""
 
 _astuple = msgspec.structs.astuple
 
@@ -67,18 +68,19 @@ class Rows:
         self._connection = connection
         self._next = next_id
         self._waiting = [_Waiting([], [], []) for _ in range(classes)]
-        self._rows = self._chars = 0
+        self._room = BATCH_CHARS
 
     def add(self, source: Source, label: Label, text: str) -> None:
         """Take one row; writes out when enough are waiting. Raises: apsw.Error."""
-        ids, texts, rows = self._waiting[label.level]
-        ids.append(self._next)
+        level, untrusted = label
+        ids, texts, rows = self._waiting[level]
+        number = self._next
+        self._next = number + 1
+        ids.append(number)
         texts.append(text)
-        rows.append((self._next, label.untrusted, *_astuple(source)))
-        self._next += 1
-        self._rows += 1
-        self._chars += len(text)
-        if self._rows >= BATCH_ROWS or self._chars >= BATCH_CHARS:
+        rows.append((number, untrusted, *_astuple(source)))
+        self._room -= len(text) + _ROW_CHARS
+        if self._room < 0:
             self.flush()
 
     def mark(self) -> int:
@@ -101,7 +103,7 @@ class Rows:
         for waiting in self._waiting:
             for part in waiting:
                 part.clear()
-        self._rows = self._chars = 0
+        self._room = BATCH_CHARS
 
     def _write(self, level: int, waiting: _Waiting) -> None:
         self._insert(level, waiting.ids, secrets_many(waiting.texts))

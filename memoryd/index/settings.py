@@ -85,7 +85,7 @@ def epoch(config: Config, rules: Rules, roots: tuple[Root, ...]) -> str:
         "adapters": {name: adapter.version for name, adapter in sorted(ADAPTERS.items())},
         "classes": config.labels.classes,
         "max_class": config.index.max_class,
-        "redaction": getattr(redact, "VERSION", 0),
+        "redaction": redact.VERSION,
         "rules": rules.fingerprint,
         "schema": [step.sql for step in migrations.steps("index")],
         "starts": sorted((str(root.path), root.start or "") for root in roots if root.start),

@@ -64,6 +64,7 @@ class Writer:
         """Write into `connection`; the first row gets the id `next_id`."""
         self.connection = connection
         self.settings = settings
+        self.max_level = settings.max_level
         self.ids = settings.ids
         self.rows = Rows(connection, len(settings.classes), next_id)
         self.floors = floors.read(settings.home, self.ids, settings.classes)
@@ -122,7 +123,7 @@ def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
 
 def add(writer: Writer, turn: Turn, source: Source, label: Label, item: Said | Called) -> None:
     """Add one row, or count it where it lies above `max_class`; then its text is never made."""
-    if label.level > writer.settings.max_level:
+    if label.level > writer.max_level:
         turn.counts.left_out += 1
         return
     turn.counts.indexed += 1
@@ -153,23 +154,24 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
 
 def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     """Fold one record and add its rows, each with the label of what came before it. Raises: apsw.Error."""
-    log, folding = turn.log, turn.folding
-    below = folding.state.label.level <= writer.settings.max_level
+    log, folding, n, ts = turn.log, turn.folding, record.n, record.ts
+    state = folding.state
+    below = state.label.level <= writer.max_level
     if record.about is not None and below:
         log.tell(record.about)
-    if record.ts is not None:
-        log.met(record.ts)
-    for item, label in fold(folding.state, record, writer.settings.rules, turn.trusted):
+    if ts is not None:
+        log.met(ts)
+    for item, label in fold(state, record, writer.settings.rules, turn.trusted):
         if isinstance(item, Called):
-            source = Source(log.id, record.n, item.block, Kind.TOOL_CALL, record.ts, item.tool)
+            source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
-                tool = item.tool if label.level <= writer.settings.max_level else ""
-                folding.places[item.call] = Open(record.n, item.block, tool)
+                tool = item.tool if label.level <= writer.max_level else ""
+                folding.places[item.call] = Open(n, item.block, tool)
         else:
-            source = Source(log.id, record.n, item.block, item.kind, record.ts)
+            source = Source(log.id, n, item.block, item.kind, ts)
         add(writer, turn, source, label, item)
     turn.counts.records += 1
-    if folding.state.trail:
+    if state.trail:
         _take_trail(writer, turn, record, below=below)
 
 

@@ -75,7 +75,7 @@ def test_many_rows_are_written_without_being_asked(connection):
     rows = Rows(connection, 3, 1)
     for n in range(4_500):
         rows.add(place(n), Label(0, False), "x")
-    assert connection.execute("SELECT count(*) FROM row_0").get == 4_000
+    assert 3_900 < connection.execute("SELECT count(*) FROM row_0").get < 4_100
     rows.flush()
     assert connection.execute("SELECT count(*) FROM row_0").get == 4_500
 
