@@ -17,7 +17,7 @@ from bench import corpus as made
 from bench.row import Row, cpu_seconds
 from memoryd.index import Built, Rebuild
 
-ROUNDS = 3
+ROUNDS = 9
 
 
 def rows(corpus: Path) -> list[Row]:

@@ -110,6 +110,8 @@ def arguments(args: object) -> object:
 
 
 def _object(args: Mapping[str, object]) -> object:
+    if _plain(args):
+        return args
     named = args.get("name", args.get("key"))
     masked: dict[str, object] = {}
     changed = False
@@ -118,6 +120,17 @@ def _object(args: Mapping[str, object]) -> object:
         masked[key] = _argument(name, value)
         changed = changed or masked[key] is not value
     return masked if changed else args
+
+
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+
+
+def _plain(args: Mapping[str, object]) -> bool:
+    """Say whether no key tells anything and no value holds another: nearly every call's arguments."""
+    return all(
+        type(value) in _SCALARS and telling(key) is Telling.NOTHING and key.lower() != "value"
+        for key, value in args.items()
+    )
 
 
 def _list(args: list[object]) -> object:

