@@ -29,6 +29,8 @@ from memoryd.serve.noting import Desk
 from memoryd.serve.peers import ALL, Asker
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
+from memoryd.serve.topics import table as following
 
 METHODS = tuple(sorted(ALL))
 """The name of every method."""
@@ -95,10 +97,23 @@ class Memory(msgspec.Struct, frozen=True):
     """Seals the memory block."""
     told_lessons: Lessons | None = None
     """What lessons the memory block tells."""
+    topics: Topics | None = None
+    """Who is told of what happens; None: nobody but those who ask these methods."""
+
+    def followed(self) -> Topics:
+        """Return who is told of what happens."""
+        return self.topics or Topics(self.classes)
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
-        return Desk(self.notes, self.notes_fault, self.classes, self.keeper, self.reads)
+        return Desk(
+            self.notes,
+            self.notes_fault,
+            self.classes,
+            self.keeper,
+            self.reads,
+            self.followed(),
+        )
 
 
 def table(memory: Memory) -> Methods:
@@ -114,6 +129,7 @@ def table(memory: Memory) -> Methods:
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
         **noting.table(memory.desk()),
+        **following(memory.followed(), memory.classes),
         **blocking.table(memory.desk(), memory.key, memory.told_lessons),
     }
 
