@@ -153,6 +153,11 @@ Tree = dict[str, "str | Tree"]
 TREE: Tree = {
     "status": "bxctl.status",
     "reindex": "bxctl.reindex",
+    "hook": {
+        "claude-code": "bxctl.hooks",
+        "codex": "bxctl.hooks",
+        "opencode": "bxctl.hooks",
+    },
     "memory": {
         "search": "bxctl.memory",
         "show": "bxctl.memory",
@@ -190,5 +195,6 @@ TREE: Tree = {
 GROUP_HELP = {
     "memory": "Look into what is remembered: search, show, list.",
     "lessons": "What failed, what mended it, and whether telling anyone helped.",
+    "hook": "What a harness runs at the turns of a session; `bxctl install` registers it.",
     "notes": "Read, write, answer and undo notes. A path is CLASS/NAME.md.",
 }
