@@ -154,6 +154,11 @@ TREE: Tree = {
     "status": "bxctl.status",
     "reindex": "bxctl.reindex",
     "doctor": "bxctl.doctor",
+    "hook": {
+        "claude-code": "bxctl.hooks",
+        "codex": "bxctl.hooks",
+        "opencode": "bxctl.hooks",
+    },
     "memory": {
         "search": "bxctl.memory",
         "show": "bxctl.memory",
@@ -162,6 +167,7 @@ TREE: Tree = {
         "stats": "bxctl.listings",
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
+        "block": "bxctl.block",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",
@@ -190,5 +196,6 @@ TREE: Tree = {
 GROUP_HELP = {
     "memory": "Look into what is remembered: search, show, list.",
     "lessons": "What failed, what mended it, and whether telling anyone helped.",
+    "hook": "What a harness runs at the turns of a session; `bxctl install` registers it.",
     "notes": "Read, write, answer and undo notes. A path is CLASS/NAME.md.",
 }

@@ -20,7 +20,8 @@ from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
-from memoryd.serve import dumping, noting
+from memoryd.recall.block import Lessons
+from memoryd.serve import blocking, dumping, noting
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -28,6 +29,8 @@ from memoryd.serve.noting import Desk
 from memoryd.serve.peers import ALL, Asker
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
+from memoryd.serve.topics import table as following
 
 METHODS = tuple(sorted(ALL))
 """The name of every method."""
@@ -90,10 +93,27 @@ class Memory(msgspec.Struct, frozen=True):
     """What `status` tells the owner beside; called in a worker thread."""
     notes: Notes | None = None
     notes_fault: str = ""
+    key: bytes = b""
+    """Seals the memory block."""
+    told_lessons: Lessons | None = None
+    """What lessons the memory block tells."""
+    topics: Topics | None = None
+    """Who is told of what happens; None: nobody but those who ask these methods."""
+
+    def followed(self) -> Topics:
+        """Return who is told of what happens."""
+        return self.topics or Topics(self.classes)
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
-        return Desk(self.notes, self.notes_fault, self.classes, self.keeper, self.reads)
+        return Desk(
+            self.notes,
+            self.notes_fault,
+            self.classes,
+            self.keeper,
+            self.reads,
+            self.followed(),
+        )
 
 
 def table(memory: Memory) -> Methods:
@@ -109,6 +129,8 @@ def table(memory: Memory) -> Methods:
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
         **noting.table(memory.desk()),
+        **following(memory.followed(), memory.classes),
+        **blocking.table(memory.desk(), memory.key, memory.told_lessons),
     }
 
 

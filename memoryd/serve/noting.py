@@ -16,6 +16,7 @@ import trio
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, NotGranted, Unavailable
 from memoryd.index.scope import Scope
+from memoryd.errors import Pending as Waits
 from memoryd.labels import Classes, Label, LabelError
 from memoryd.notes import handles, history, names, reading, verify, waiting
 from memoryd.notes import request as asked
@@ -23,10 +24,12 @@ from memoryd.notes.desk import Notes, owner_asks
 from memoryd.notes.reading import View
 from memoryd.notes.request import Edit
 from memoryd.notes.rights import Command
+from memoryd.serve import notices
 from memoryd.serve.asking import Caller, scope_of
 from memoryd.serve.calls import Check, Common, Methods, Slow, fitting
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
 
 Answer = dict[str, Any]
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
@@ -170,6 +173,7 @@ class Desk(msgspec.Struct, frozen=True):
     classes: Classes
     keeper: Keeper
     reads: Reads
+    topics: Topics
 
     def open(self) -> Notes:
         """Return the open notes. Raises: Unavailable."""
@@ -275,7 +279,12 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
     async def run(asker: Asker, args: Editing, deadline: Deadline) -> Answer:
         who = await _asker(desk, asker, args)
         edit = edit_of(command, args)
-        answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        try:
+            answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        except Waits as waits:
+            notices.proposed(desk.topics, desk.classes, waits)
+            raise
+        notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
         desk.keeper.changed([desk.open().store.root])
         if "snippet" in answer:
             desk.reads.note(asker, f"notes.{command}", [answer["path"]], answer["label"])
@@ -344,6 +353,7 @@ def _owner(
         peer = asker.peer
         who = owner_asks(desk.classes, client=asker.capability.name, uid=peer.uid, pid=peer.pid)
         answer = await _run(desk, partial(act, args, who))
+        notices.edited(desk.topics, desk.classes, answer, None)
         desk.keeper.changed([desk.open().store.root])
         return answer
 

@@ -135,7 +135,16 @@ async def test_hello_tells_what_the_socket_is_and_no_class_above_it(user_home: P
         "classes": ["public", "internal"],
         "clearance": "internal",
         "tools": ["recall"],
-        "methods": ["get", "hello", "projects", "recall", "sessions", "status", "sync"],
+        "methods": [
+            "get",
+            "hello",
+            "projects",
+            "recall",
+            "sessions",
+            "status",
+            "subscribe",
+            "sync",
+        ],
         "limits": {"request_bytes": 1 << 20, "answer_bytes": 8 << 20, "in_flight": 32},
     }
 
