@@ -12,7 +12,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 Path = Annotated[
-    str, Meta(max_length=255, description="A path below /memories, such as /memories/internal/a.md.")
+    str,
+    Meta(max_length=255, description="A path below /memories, such as /memories/internal/a.md."),
 ]
 Reason = Annotated[str, Meta(max_length=200, description="Why, in one line; the journal keeps it.")]
 Expect = Annotated[
@@ -50,9 +51,9 @@ class View(Form, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    depth: Annotated[int, Meta(ge=1, le=3, description="How deep a folder is shown.")] | UnsetType = (
-        UNSET
-    )
+    depth: (
+        Annotated[int, Meta(ge=1, le=3, description="How deep a folder is shown.")] | UnsetType
+    ) = UNSET
 
 
 class Create(Form, frozen=True, kw_only=True):

@@ -55,7 +55,9 @@ def _of_notes() -> Table:
     }
 
 
-OBSERVING = "memory_view recall recall_open lesson_query lesson_get lesson_recall lesson_why lesson_trace"
+OBSERVING = (
+    "memory_view recall recall_open lesson_query lesson_get lesson_recall lesson_why lesson_trace"
+)
 FIGURES = "lesson_status lesson_audit"
 OWNERS = "lesson_import lesson_export lesson_retrospective lesson_propose"
 TABLE: Table = {
@@ -77,7 +79,7 @@ TOOLS = {
     "recall": "recall",
     "sessions": "recall",
     "projects": "recall",
-    "block": "recall",
+    "block": "memory_view",
     "get": "recall_open",
     "notes.view": "memory_view",
     "notes.list": "memory_view",

@@ -74,27 +74,23 @@ def _asked(notes: Notes, wanted: Wanted, asker: Asker, now: int) -> Call:
 
 
 def approve(notes: Notes, owner: Asker, call: Call) -> dict[str, Any]:
-    """Approve a call; the caller is `alone`, and makes the call itself where it need not be repeated.
+    """Approve a call; one that need not be repeated is used up, and is in the answer for whoever makes it.
 
-    Raises: NotFound when it has expired, IOFailed.
+    The caller is `alone`. Raises: NotFound when it has expired, IOFailed.
     """
     if notes.clock() >= notes.pending.ends(call):
         raise NotFound("that call has waited too long", remedy="its session asks again")
-    if call.repeat:
-        if not notes.journal.state.calls[call.txn]:
-            notes.journal.append(_entry(notes, "approve", owner) | {"of": call.txn})
-            notes.journal.set_anchor()
-        text = f"approved: its session may call {call.method} so once, until {_end(notes, call)}"
-    else:
+    told = {"status": "approved", "txn": call.txn, "method": call.method, "changed": True}
+    if not call.repeat:
         use(notes, call, owner)
-        text = f"approved {call.method}"
-    return {
-        "status": "approved",
-        "txn": call.txn,
-        "method": call.method,
-        "changed": True,
-        "text": text,
-    }
+        caller = None if call.session is None else {"log": call.session, "n": call.n}
+        made = {"method": call.method, "args": call.args, "caller": caller}
+        return {**told, "text": f"approved {call.method}", "call": made}
+    if not notes.journal.state.calls[call.txn]:
+        notes.journal.append(_entry(notes, "approve", owner) | {"of": call.txn})
+        notes.journal.set_anchor()
+    until = rfc3339(notes.pending.ends(call))
+    return {**told, "text": f"approved: its session may call {call.method} so once, until {until}"}
 
 
 def use(notes: Notes, call: Call, asker: Asker) -> None:
@@ -104,10 +100,6 @@ def use(notes: Notes, call: Call, asker: Asker) -> None:
     points.reached("notes: use written")
     notes.journal.set_anchor()
     notes.pending.drop(call.txn)
-
-
-def _end(notes: Notes, call: Call) -> str:
-    return rfc3339(notes.pending.ends(call))
 
 
 def _told(notes: Notes, call: Call) -> Entry:

@@ -26,11 +26,13 @@ NOTES = {
     },
 }
 """The methods that each grant of notes gives."""
+BROKER = frozenset({"tool.list", "tool.call"})
+"""The methods of a socket that grants any tool."""
 OWNER = frozenset({"reindex", "dump"}) | {
     f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")
 }
 """Methods of the owner's socket alone."""
-ALL = ALWAYS | RECALL | OWNER | frozenset().union(*NOTES.values())
+ALL = ALWAYS | RECALL | OWNER | BROKER | frozenset().union(*NOTES.values())
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -82,6 +84,10 @@ def capability(setting: Socket, classes: Classes) -> Capability:
     for tool, given in NOTES.items():
         if everything or tool in setting.tools:
             methods |= given
+    if everything or "recall_open" in setting.tools:
+        methods |= {"get"}
+    if methods != ALWAYS:
+        methods |= BROKER
     if owner:
         methods |= OWNER
     return Capability(

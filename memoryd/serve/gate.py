@@ -1,0 +1,129 @@
+"""The gate around the methods: what the table of grants says of a call, before the method sees it.
+
+In: the methods, who asks, the call. Out: the same methods, of which some now wait for the owner or refuse. The gate
+stands around the methods themselves, so that no way leads round it: a tool's call and a direct one meet the same
+cell. Edits of notes pass: their own check holds them against the same table, with the note at hand.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+import trio
+
+from memoryd.broker import grants
+from memoryd.db import Deadline
+from memoryd.errors import Internal, NotGranted
+from memoryd.labels import Classes, Label
+from memoryd.notes import approvals
+from memoryd.notes.request import Asker as Session
+from memoryd.serve.asking import Caller
+from memoryd.serve.calls import Common, Method, Methods, Slow
+from memoryd.serve.noting import Desk, claimed
+from memoryd.serve.peers import Asker
+
+_NOT_THE_CALL = frozenset({"caller", "deadline_ms", "label", "owner", "asked"})
+
+
+def gated(methods: Methods, desk: Desk, *, person: bool) -> dict[str, Method]:
+    """Return the methods behind the gate; `person`: at the owner's socket a person may be the one who calls."""
+    made = {name: _behind(name, method, desk, person=person) for name, method in methods.items()}
+    if "notes.accept" in methods:
+        made["notes.accept"] = _accepting(methods)
+    return made
+
+
+def _behind(name: str, method: Method, desk: Desk, *, person: bool) -> Method:
+    if name not in grants.TOOLS or not isinstance(method, Slow):
+        return method
+
+    async def run(asker: Asker, args: Any, deadline: Deadline) -> object:
+        await admit(desk, asker, name, args, person=person)
+        return await method.run(asker, args, deadline)
+
+    return Slow(method.check, run)
+
+
+async def admit(desk: Desk, asker: Asker, name: str, args: Common, *, person: bool) -> None:
+    """Return where the call may be made now. Raises: NotGranted with its rule, Pending, Behind."""
+    caller: Caller | None = getattr(args, "caller", None)
+    if person and asker.capability.owner and caller is None and getattr(args, "owner", True):
+        return
+    wanted: str | None = getattr(args, "max_class", None)
+    observes = grants.observes(name)
+    if observes and (caller is None or wanted is None):
+        return  # within its own class, or within the socket's where it names no session
+    session = await _session(desk, asker, args, caller)
+    above = wanted is not None and _above(desk.classes, asker, wanted, session.session)
+    literal = arguments(args)
+    act = grants.act_of(name, literal, above=above)
+    level = desk.classes.top if observes else session.session.level
+    said = grants.verdict(act, grants.standing(session.session, level))
+    if said.decision == "deny":
+        raise NotGranted(
+            "the grants do not let this session do that",
+            remedy="the owner can do it, with `bxctl`",
+            check="grant",
+            rule=said.rule,
+        )
+    if said.decision != "allow":
+        call = approvals.Wanted(method=name, args=literal, rule=said.rule, repeat=observes)
+        check: Callable[[], None] = partial(approvals.check, desk.open(), call, session)
+        await trio.to_thread.run_sync(check)
+
+
+def arguments(args: Common) -> dict[str, Any]:
+    """Return a call's literal arguments, by name, without who calls and how long they wait."""
+    told: dict[str, Any] = msgspec.to_builtins(args)
+    given = {**told, **told.get("asked", {})}
+    return {
+        name: value
+        for name, value in given.items()
+        if name not in _NOT_THE_CALL and value is not None
+    }
+
+
+async def _session(desk: Desk, asker: Asker, args: Common, caller: Caller | None) -> Session:
+    """Return who calls, under the label that the daemon folds; no session: the highest and untrusted."""
+    allowed, peer = asker.capability, asker.peer
+    label = desk.classes.highest if caller is None else await desk.keeper.label_of(caller)
+    return Session(
+        client=allowed.name,
+        clearance=allowed.level,
+        session=label.join(claimed(desk.classes, getattr(args, "label", None))),
+        tools=frozenset(allowed.tools),
+        uid=peer.uid,
+        pid=peer.pid,
+        log=None if caller is None else caller.log,
+        n=None if caller is None else caller.n,
+    )
+
+
+def _above(classes: Classes, asker: Asker, wanted: str, session: Label) -> bool:
+    """Say whether a class is above the session's; one that the socket does not know is for the method."""
+    known = classes.upto(asker.capability.level)
+    return wanted in known and classes.level(wanted) > session.level
+
+
+def _accepting(methods: Methods) -> Method:
+    """Return `notes.accept`, which also makes the calls that need no repeating."""
+    accept = slow(methods["notes.accept"])
+
+    async def run(asker: Asker, args: Any, deadline: Deadline) -> object:
+        told: dict[str, Any] = await accept.run(asker, args, deadline)
+        call = told.pop("call", None)
+        if call is None:
+            return told
+        method = slow(methods[call["method"]])
+        checked = method.check({**call["args"], "caller": call["caller"]})
+        return {**told, "answer": await method.run(asker, checked, deadline)}
+
+    return Slow(accept.check, run)
+
+
+def slow(method: Method) -> Slow:
+    """Return a method that can wait; every one that a tool becomes can. Raises: Internal."""
+    if isinstance(method, Slow):
+        return method
+    raise Internal("a tool's method must be able to wait")
