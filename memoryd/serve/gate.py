@@ -111,7 +111,8 @@ def _accepting(methods: Methods) -> Method:
     accept = slow(methods["notes.accept"])
 
     async def run(asker: Asker, args: Any, deadline: Deadline) -> object:
-        told: dict[str, Any] = await accept.run(asker, args, deadline)
+        answer: Any = await accept.run(asker, args, deadline)
+        told: dict[str, Any] = answer
         call = told.pop("call", None)
         if call is None:
             return told

@@ -17,7 +17,8 @@ from memoryd.labels import Classes
 _UCRED = struct.Struct("3i")
 RECALL = frozenset({"recall", "get", "sessions", "projects", "sync"})
 """The methods that the grant ``recall`` gives."""
-ALWAYS = frozenset({"hello", "status"})
+ALWAYS = frozenset({"hello", "status", "tool.list", "tool.call"})
+"""The methods of every socket; a tool is listed and called where the socket grants its method."""
 NOTES = {
     "memory_view": frozenset({"notes.view", "notes.list", "block"}),
     **{
@@ -26,13 +27,11 @@ NOTES = {
     },
 }
 """The methods that each grant of notes gives."""
-BROKER = frozenset({"tool.list", "tool.call"})
-"""The methods of a socket that grants any tool."""
 OWNER = frozenset({"reindex", "dump"}) | {
     f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")
 }
 """Methods of the owner's socket alone."""
-ALL = ALWAYS | RECALL | OWNER | BROKER | frozenset().union(*NOTES.values())
+ALL = ALWAYS | RECALL | OWNER | frozenset().union(*NOTES.values())
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -86,8 +85,6 @@ def capability(setting: Socket, classes: Classes) -> Capability:
             methods |= given
     if everything or "recall_open" in setting.tools:
         methods |= {"get"}
-    if methods != ALWAYS:
-        methods |= BROKER
     if owner:
         methods |= OWNER
     return Capability(
