@@ -87,7 +87,8 @@ def approve(notes: Notes, owner: Asker, call: Call) -> dict[str, Any]:
         made = {"method": call.method, "args": call.args, "caller": caller}
         return {**told, "text": f"approved {call.method}", "call": made}
     if not notes.journal.state.calls[call.txn]:
-        notes.journal.append(_entry(notes, "approve", owner) | {"of": call.txn})
+        entry = _entry(notes, "approve", owner) | {"of": call.txn, "op": call.method}
+        notes.journal.append(entry)
         notes.journal.set_anchor()
     until = rfc3339(notes.pending.ends(call))
     return {**told, "text": f"approved: its session may call {call.method} so once, until {until}"}

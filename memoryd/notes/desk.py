@@ -299,7 +299,7 @@ def _proposal(work: Work, txn: str) -> Proposal:
 
 _WAITING = {
     "pend": "stored for the owner to review, and not visible until accepted",
-    "ask": "the owner must approve this first, and does it by approving it",
+    "ask": "the owner must approve this; it is done as soon as they have",
 }
 
 

@@ -26,29 +26,39 @@ from memoryd.serve.peers import Asker
 _NOT_THE_CALL = frozenset({"caller", "deadline_ms", "label", "owner", "asked"})
 
 
+class Gate(msgspec.Struct, frozen=True):
+    """What the gate looks at: labels and what waits, whether a person may call, how a lesson is read."""
+
+    desk: Desk
+    person: bool
+    lesson: Method | None
+
+
 def gated(methods: Methods, desk: Desk, *, person: bool) -> dict[str, Method]:
     """Return the methods behind the gate; `person`: at the owner's socket a person may be the one who calls."""
-    made = {name: _behind(name, method, desk, person=person) for name, method in methods.items()}
+    gate = Gate(desk, person, methods.get("lessons.get"))
+    made = {name: _behind(name, method, gate) for name, method in methods.items()}
     if "notes.accept" in methods:
         made["notes.accept"] = _accepting(methods)
     return made
 
 
-def _behind(name: str, method: Method, desk: Desk, *, person: bool) -> Method:
+def _behind(name: str, method: Method, gate: Gate) -> Method:
     if name not in grants.TOOLS or not isinstance(method, Slow):
         return method
 
     async def run(asker: Asker, args: Any, deadline: Deadline) -> object:
-        await admit(desk, asker, name, args, person=person)
+        await admit(gate, asker, name, args, deadline)
         return await method.run(asker, args, deadline)
 
     return Slow(method.check, run)
 
 
-async def admit(desk: Desk, asker: Asker, name: str, args: Common, *, person: bool) -> None:
-    """Return where the call may be made now. Raises: NotGranted with its rule, Pending, Behind."""
+async def admit(gate: Gate, asker: Asker, name: str, args: Any, deadline: Deadline) -> None:
+    """Return where the call may be made now. Raises: NotGranted with its rule, Pending, Behind, NotFound."""
+    desk = gate.desk
     caller: Caller | None = getattr(args, "caller", None)
-    if person and asker.capability.owner and caller is None and getattr(args, "owner", True):
+    if gate.person and asker.capability.owner and caller is None and getattr(args, "owner", True):
         return
     wanted: str | None = getattr(args, "max_class", None)
     observes = grants.observes(name)
@@ -58,7 +68,7 @@ async def admit(desk: Desk, asker: Asker, name: str, args: Common, *, person: bo
     above = wanted is not None and _above(desk.classes, asker, wanted, session.session)
     literal = arguments(args)
     act = grants.act_of(name, literal, above=above)
-    level = desk.classes.top if observes else session.session.level
+    level = desk.classes.top if observes else await _level(gate, asker, args, session, deadline)
     said = grants.verdict(act, grants.standing(session.session, level))
     if said.decision == "deny":
         raise NotGranted(
@@ -98,6 +108,20 @@ async def _session(desk: Desk, asker: Asker, args: Common, caller: Caller | None
         log=None if caller is None else caller.log,
         n=None if caller is None else caller.n,
     )
+
+
+async def _level(gate: Gate, asker: Asker, args: Any, session: Session, deadline: Deadline) -> int:
+    """Return the class of what a call acts on: of the lesson that it names, else the session's own.
+
+    Raises: NotFound for a lesson that the session does not see.
+    """
+    named = getattr(args, "memory_id", None)
+    if gate.lesson is None or named is None:
+        return session.session.level
+    method = slow(gate.lesson)
+    caller = {} if session.log is None else {"caller": {"log": session.log, "n": session.n}}
+    found: Any = await method.run(asker, method.check({"id": named, **caller}), deadline)
+    return gate.desk.classes.level(found["label"]["class"])
 
 
 def _above(classes: Classes, asker: Asker, wanted: str, session: Label) -> bool:
