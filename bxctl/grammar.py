@@ -159,6 +159,7 @@ TREE: Tree = {
         "codex": "bxctl.hooks",
         "opencode": "bxctl.hooks",
     },
+    "mcp": "bxctl.mcp",
     "memory": {
         "search": "bxctl.memory",
         "show": "bxctl.memory",

@@ -21,7 +21,7 @@ from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
 from memoryd.recall.block import Lessons
-from memoryd.serve import blocking, dumping, noting
+from memoryd.serve import blocking, brokering, dumping, gate, noting
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -117,7 +117,17 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 def table(memory: Memory) -> Methods:
-    """Return every method by name; which socket grants which is in `peers`."""
+    """Return every method by name, behind the gate; which socket grants which is in `peers`."""
+    bare = _bare(memory)
+    desk = memory.desk()
+    of_tools = gate.gated(bare, desk, person=False)
+    return {
+        **gate.gated(bare, desk, person=True),
+        **brokering.table(of_tools, memory.classes),
+    }
+
+
+def _bare(memory: Memory) -> Methods:
     return {
         "hello": Quick(fitting(Hello), lambda asker, args: hello(memory, asker, args)),
         "status": Slow(fitting(Nothing), lambda *given: status(memory, *given)),

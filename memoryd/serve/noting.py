@@ -191,7 +191,7 @@ class Desk(msgspec.Struct, frozen=True):
         state = self.notes.journal.state
         return {
             "notes": len(state.live),
-            "pending": len(state.proposals),
+            "pending": len(state.proposals) - sum(state.calls.values()),
             "external": self.notes.outside,
             "fault": self.notes.journal.broken,
         }
@@ -327,7 +327,7 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     return asked.Asker(
         client=allowed.name,
         clearance=allowed.level,
-        session=label.join(_claimed(classes, args.label)),
+        session=label.join(claimed(classes, args.label)),
         tools=frozenset(allowed.tools),
         uid=peer.uid,
         pid=peer.pid,
@@ -336,12 +336,12 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     )
 
 
-def _claimed(classes: Classes, claimed: Claimed | None) -> Label:
+def claimed(classes: Classes, told: Claimed | None) -> Label:
     """Return the claimed label; a class that nobody knows is the highest."""
-    if claimed is None:
+    if told is None:
         return Label(0, False)
     try:
-        return Label(classes.level(claimed.cls), claimed.untrusted)
+        return Label(classes.level(told.cls), told.untrusted)
     except LabelError:
         return classes.highest
 
