@@ -15,8 +15,8 @@ import trio
 
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, NotGranted, Unavailable
-from memoryd.index.scope import Scope
 from memoryd.errors import Pending as Waits
+from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
 from memoryd.notes import handles, history, names, reading, verify, waiting
 from memoryd.notes import request as asked
