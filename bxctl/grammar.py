@@ -161,6 +161,7 @@ TREE: Tree = {
         "stats": "bxctl.listings",
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
+        "reads": "bxctl.reads",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",

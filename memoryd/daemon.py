@@ -27,6 +27,7 @@ from memoryd.serve.keeper import SWEEP_S, Keeper
 from memoryd.serve.methods import Memory, table
 from memoryd.serve.peers import capability
 from memoryd.serve.readers import Readers
+from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
 from memoryd.sources.watch import EVERYTHING, Watcher
@@ -103,7 +104,7 @@ class Daemon:
         self._settings, self._sockets, self._version = settings, sockets, version
         self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
-        self._reads = Reads(settings.home / "reads.jsonl")
+        self._reads = Reads(settings.home / READS)
         readers = Readers(self._reader)
         self._keeper = Keeper(settings, readers)
         memory = Memory(

@@ -165,7 +165,14 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
-            memory.reads.note(asker, name, _named(answer, told), answer["label"])
+            memory.reads.note(
+                asker,
+                name,
+                _named(answer, told),
+                answer["label"],
+                caller=None if args.caller is None else args.caller.log,
+                sessions=[item["session"] for item in _items(answer, told) if "session" in item],
+            )
             return answer
 
         return await memory.readers.read(work, deadline)
@@ -175,12 +182,16 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
 def _named(answer: Answer, parts: tuple[str, ...]) -> list[object]:
     """Return the ids of the records told, or the names of the sessions or projects listed."""
-    names: list[object] = []
+    return [item.get("id", item.get(parts[0].removesuffix("s"))) for item in _items(answer, parts)]
+
+
+def _items(answer: Answer, parts: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return what an answer holds under the names of `parts`, one after the other."""
+    items: list[dict[str, Any]] = []
     for part in parts:
-        told = answer[part]
-        items: list[Any] = told if isinstance(told, list) else [told]
-        names.extend(item.get("id", item.get(part.removesuffix("s"))) for item in items)
-    return names
+        told: Any = answer[part]
+        items += told if isinstance(told, list) else [told]
+    return items
 
 
 async def sync(memory: Memory, asker: Asker, args: Sync, deadline: Deadline) -> Answer:

@@ -1,13 +1,14 @@
 """Who was told what: one line for every answer that holds stored text, written before it leaves.
 
-In: who asked, the method, the ids and the label of the answer. Out: a line of JSON in ``reads.jsonl``,
-never with the query's text. Called in the reader's thread, so that no disk is waited for on the loop. An
-answer is not held back by a full disk: the line is then missing, and the owner's status says so.
+In: who asked, the method, the ids, sessions and label of the answer. Out: a line of JSON in ``reads.jsonl``,
+never with the query's text, and the lines again for `bxctl memory reads`. Written in the reader's thread, so
+that no disk is waited for on the loop. An answer is not held back by a full disk: the line is then missing,
+and the owner's status says so.
 """
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,10 +17,63 @@ import structlog
 from memoryd.clock import now_ms, rfc3339
 from memoryd.serve.peers import Asker
 
+FILE = "reads.jsonl"
 ROTATED_AT = 16 << 20
 """Bytes at which the file becomes ``reads.jsonl.1``, and the one before it goes."""
 
 log = structlog.get_logger()
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One answer. `caller`: the log of the session that asked, if it named itself.
+
+    `ids`: of records, or names of what was listed; `sessions`: whose records they are. Both are empty for a
+    page of a dump, which tells of everything.
+    """
+
+    time: str
+    socket: str
+    uid: int
+    pid: int
+    method: str
+    ids: list[str | None]
+    label: dict[str, object]
+    caller: str | None = None
+    sessions: list[str] = []
+
+    def concerns(self, session: str) -> bool:
+        """Say whether a session asked, or records of it were told."""
+        if self.caller is not None and session in {self.caller, Path(self.caller).stem}:
+            return True
+        return self.method == "dump" or session in self.sessions
+
+
+_decode = msgspec.json.Decoder(Told).decode
+
+
+def files(path: Path) -> list[Path]:
+    """Return the read log's files that are there, the oldest first."""
+    turned = [
+        (int(number), one)
+        for one in path.parent.glob(f"{path.name}.*")
+        if (number := one.name.removeprefix(f"{path.name}.")).isdigit()
+    ]
+    older = [one for _, one in sorted(turned, reverse=True)]
+    return [*older, *([path] if path.exists() else [])]
+
+
+def told(path: Path) -> Iterator[Told | None]:
+    """Yield every answer in the read log at `path`, oldest first; None for a line that cannot be read.
+
+    Raises: OSError.
+    """
+    for one in files(path):
+        with one.open("rb") as file:
+            for line in file:
+                try:
+                    yield _decode(line)
+                except msgspec.MsgspecError:
+                    yield None
 
 
 class Reads:
@@ -32,7 +86,16 @@ class Reads:
         self._size = 0
         self.missing = 0
 
-    def note(self, asker: Asker, method: str, ids: Iterable[object], label: object) -> None:
+    def note(
+        self,
+        asker: Asker,
+        method: str,
+        ids: Iterable[object],
+        label: object,
+        *,
+        caller: str | None = None,
+        sessions: Iterable[str] = (),
+    ) -> None:
         """Write down that `asker` is being told the records `ids`, whose joined label is `label`."""
         line = msgspec.json.encode(
             {
@@ -43,6 +106,8 @@ class Reads:
                 "method": method,
                 "ids": list(ids),
                 "label": label,
+                "caller": caller,
+                "sessions": sorted(set(sessions)),
             }
         )
         with self._lock:
