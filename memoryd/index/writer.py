@@ -24,15 +24,15 @@ from memoryd.clock import monotonic
 from memoryd.errors import MemorydError
 from memoryd.fold import State, begin, call_hash, fold
 from memoryd.ids import Ids
-from memoryd.index import floors, identity, table, vanished
+from memoryd.index import floors, identity, purging, table, tombs, vanished
 from memoryd.index.identity import Seen
 from memoryd.index.rows import Counts, Rows, Source, storable
 from memoryd.index.settings import Settings
 from memoryd.index.table import Event, Folding, Log, Open, Place
 from memoryd.labels import Label
 from memoryd.points import reached
-from memoryd.records import Called, Kind, Record, Said, Unreadable, call_text
-from memoryd.redact import arguments
+from memoryd.records import Brought, Called, Kind, Record, Said, Unreadable, call_text
+from memoryd.redact import arguments, secrets
 from memoryd.rules import Rules
 from memoryd.sources import LogFile, discover, lines
 from memoryd.sources.lines import Position
@@ -68,6 +68,7 @@ class Writer:
         self.ids = settings.ids
         self.rows = Rows(connection, len(settings.classes), next_id)
         self.floors = floors.read(settings.home, self.ids, settings.classes)
+        self.tombs = tombs.read(settings.home, self.ids)
         self._keys: dict[tuple[str, Path, str], int] = {}
         self._kept: OrderedDict[int, tuple[int, Folding]] = OrderedDict()
 
@@ -106,6 +107,11 @@ class Turn(msgspec.Struct):
     trusted: bool
     first_n: int
     counts: Counts = msgspec.field(default_factory=Counts)
+    tomb: tombs.Tomb | None = None
+
+    def forgotten(self, n: int, block: int, ts: int | None) -> bool:
+        """Say whether no word of this place may be kept."""
+        return self.tomb is not None and self.tomb.covers(n, block, ts)
 
 
 def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
@@ -162,14 +168,16 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     if ts is not None:
         log.met(ts)
     for item, label in fold(state, record, writer.settings.rules, turn.trusted):
+        gone = turn.tomb is not None and turn.forgotten(n, item.block, ts)
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
-                tool = item.tool if label.level <= writer.max_level else ""
+                tool = item.tool if label.level <= writer.max_level and not gone else ""
                 folding.places[item.call] = Open(n, item.block, tool)
         else:
             source = Source(log.id, n, item.block, item.kind, ts)
-        add(writer, turn, source, label, item)
+        if not gone:
+            add(writer, turn, source, label, item)
     turn.counts.records += 1
     if state.trail:
         _take_trail(writer, turn, record, below=below)
@@ -238,6 +246,7 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     log = turn.log
     writer.rows.flush()
     table.delete(writer.connection, log.id, len(writer.settings.classes), row=False)
+    purging.want(writer.connection)
     log.state = table.EXCLUDED
     log.indexed = log.left_out = log.unreadable = 0
     turn.folding = Folding(State(turn.folding.state.label))
@@ -245,8 +254,10 @@ def _exclude(writer: Writer, turn: Turn) -> None:
 
 
 def _goes_on(writer: Writer, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the file is the one that was read so far, under the floor that it has now."""
+    """Say whether the file is the one that was read so far, under the overrides that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
+        return False
+    if log.forgot != writer.tombs.mark(log.key):
         return False
     at = log.position.offset
     return at == 0 or identity.same(handle, seen, log.seen, at, log.marks)
@@ -295,8 +306,8 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
     place, key = place_of(file), writer.key_of(file)
     floor = writer.floors.of(key)
     label = start_of(writer.settings, file, floor)
-    session = table.session_of(place.log)
-    return Log(number, key, place, session, label=label, peak=label, floor=floor)
+    session, mark = table.session_of(place.log), writer.tombs.mark(key)
+    return Log(number, key, place, session, label=label, peak=label, floor=floor, forgot=mark)
 
 
 def place_of(file: LogFile) -> Place:
@@ -314,24 +325,44 @@ def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen:
     log = progress(writer, file, number)
     if not _goes_on(writer, log, handle, seen):
         log = _start_over(writer, file, log, handle, seen)
-    return Turn(log, writer.folding(log), file.root.trusted, log.position.records)
+    tomb = writer.tombs.of(log.key)
+    return Turn(log, writer.folding(log), file.root.trusted, log.position.records, tomb=tomb)
 
 
 def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:
     """Take the events of one record out of the fold's state, calls by their places.
 
-    `below`: the record itself is not above `max_class`; of one that is, no name is kept either.
+    `below`: the record itself is not above `max_class`; of one that is, no name is kept either, nor of one
+    that is forgotten.
     """
     folding, rules = turn.folding, writer.settings.rules
+    origins = _origins(record) if below else {}
     for n, block, name, ok, level, untrusted in folding.state.trail:
         call = None if name is None else _place(folding, name)
         of = None if call is None else (call.n, call.block)
         without_call = name if below and name is not None and name.startswith(":") else None
-        folding.events.append(Event(n, block, of, without_call, ok, level, untrusted))
+        event = Event(n, block, of, without_call, ok, level, untrusted, origins.get(block))
+        gone = turn.forgotten(n, block, record.ts)
+        folding.events.append(event.bare() if gone else event)
         if level > writer.settings.max_level and turn.log.why is None:
-            turn.log.why = _why(rules, call, without_call)
+            turn.log.why = FORGOTTEN if gone else _why(rules, call, without_call)
     folding.state.trail.clear()
     turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
+
+
+FORGOTTEN = "a forgotten record"
+
+
+def _origins(record: Record) -> dict[int, tuple[str, ...]]:
+    """Return the paths from which came what came without a call, masked, by block."""
+    found: dict[int, tuple[str, ...]] = {}
+    for item in record.items:
+        if isinstance(item, Brought) and isinstance(item.args, dict):
+            told = item.args.get("path")
+            paths = told if isinstance(told, list) else [told]
+            texts = (storable(secrets(path)) for path in paths if isinstance(path, str))
+            found[item.block] = (*found.get(item.block, ()), *texts)
+    return found
 
 
 def _place(folding: Folding, call: str) -> Open | None:
