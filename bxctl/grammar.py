@@ -162,6 +162,7 @@ TREE: Tree = {
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
         "reads": "bxctl.reads",
+        "forget": "bxctl.forget",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",

@@ -11,7 +11,7 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 import structlog
 import trio
@@ -19,6 +19,7 @@ import trio
 from memoryd import clock, config, db, log, paths, state
 from memoryd.errors import Internal, MemorydError
 from memoryd.index import Settings, from_config
+from memoryd.index.forgetting import Hook
 from memoryd.index.search import Reader
 from memoryd.notes.desk import Notes
 from memoryd.serve import listening, telling
@@ -100,6 +101,7 @@ class Daemon:
         *,
         notes: Notes | None = None,
         notes_fault: str = "",
+        derived: Sequence[Hook] = (),
     ) -> None:
         self._settings, self._sockets, self._version = settings, sockets, version
         self._began = clock.monotonic()
@@ -117,6 +119,7 @@ class Daemon:
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
+            derived=derived,
         )
         self._notes, self._desk = notes, memory.desk()
         self._server = Server(table(memory), Traffic())
@@ -132,6 +135,7 @@ class Daemon:
                 await nursery.start(self._keeper.run)
                 await nursery.start(self._watch)
                 nursery.start_soon(self._look_after_notes)
+                nursery.start_soon(self._keeper.look_after)
                 tell_manager("READY=1")
                 logger.info("serving", home=str(self._settings.home), pid=os.getpid())
                 await _asked_to_stop(received)

@@ -32,8 +32,8 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     unreadable: int
     why: str | None
     last_ts: int | None
-    first_ts: int | None
-    forgot: int
+    first_ts: int | None = None
+    forgot: int = 0
 
 
 class Catalogue:

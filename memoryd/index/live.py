@@ -35,6 +35,7 @@ class Status(msgspec.Struct, frozen=True):
     `why`: why there is nothing to serve. `fault`: the code of what the last try to write met. `lag_*`: what
     is not read yet. `faults`: logs that cannot be read, with the system's word. `missing`: folders that are
     configured and not there. `skipped`: paths of what looks like a log and is not read, with the reason.
+    `purging`: words of deleted rows are still being taken out of the file.
     """
 
     ready: bool
@@ -48,6 +49,7 @@ class Status(msgspec.Struct, frozen=True):
     missing: list[str] = []
     skipped: dict[str, str] = {}
     overrides_unreadable: int = 0
+    purging: bool = False
 
 
 class Index:
@@ -202,6 +204,7 @@ class Index:
             list(following.missing),
             {str(one.path): one.reason for one in following.skipped},
             following.writer.floors.unreadable,
+            following.purging,
         )
 
     def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:

@@ -11,6 +11,7 @@ not mounted) changes nothing and is told as `Found.missing`.
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -201,9 +202,10 @@ class _Sweep:
             self.settled.unlink.append(path)
         elif self.settings.vanished == "drop" or unwanted:
             self.drop(key, known)
-        elif known.forgot != self.writer.tombs.mark(key) and path.exists():
+        elif known.forgot != self.writer.tombs.mark(key) and (tomb is not None or path.exists()):
             if tomb is not None:
-                vanished.strip(path, tomb)
+                with suppress(FileNotFoundError, vanished.Unusable):
+                    vanished.strip(path, tomb)
             self.drop(key, known)
             if path.exists():
                 self.take_in(path)

@@ -8,13 +8,14 @@ and the owner's status says so.
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 import structlog
 
 from memoryd.clock import now_ms, rfc3339
+from memoryd.index.forgetting import Erased
 from memoryd.serve.peers import Asker
 
 FILE = "reads.jsonl"
@@ -76,6 +77,29 @@ def told(path: Path) -> Iterator[Told | None]:
                     yield None
 
 
+FORGOTTEN = "(forgotten)"
+"""What stands in the place of a name that was forgotten."""
+
+
+def _without(line: bytes, names: Collection[str]) -> bytes:
+    """Return a line without these names; one that cannot be read goes whole if it holds any."""
+    try:
+        told = _decode(line)
+    except msgspec.MsgspecError:
+        return b"" if any(name.encode() in line for name in names) else line
+    logs = {told.caller} if told.caller and Path(told.caller).stem in names else set()
+    gone = {*names, *logs}
+    if not gone & {*told.ids, *told.sessions, told.caller}:
+        return line
+    clean = msgspec.structs.replace(
+        told,
+        ids=[FORGOTTEN if one in gone else one for one in told.ids],
+        sessions=[FORGOTTEN if one in gone else one for one in told.sessions],
+        caller=FORGOTTEN if told.caller in gone else told.caller,
+    )
+    return msgspec.json.encode(clean) + b"\n"
+
+
 class Reads:
     """The read log at `path`; `missing` counts the lines that could not be written."""
 
@@ -116,6 +140,36 @@ class Reads:
             except OSError as error:
                 self.missing += 1
                 log.warning("an answer is missing in reads.jsonl", method=method, errno=error.errno)
+
+    def forget(self, erased: Erased, dry: bool) -> dict[str, int]:
+        """Take the names that are forgotten out of every line, or (`dry`) count the lines that hold them.
+
+        Raises: OSError.
+        """
+        many = 0
+        with self._lock:
+            for path in files(self._path):
+                lines = path.read_bytes().splitlines(keepends=True)
+                clean = [_without(line, erased.names) for line in lines]
+                changed = sum(old != new for old, new in zip(lines, clean, strict=True))
+                if changed and not dry:
+                    self._replace(path, b"".join(clean))
+                many += changed
+        return {"reads": many} if many else {}
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        """Put a file with other content in the place of one that may be open."""
+        temp = path.with_name(f"{path.name}.new")
+        temp.unlink(missing_ok=True)
+        handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        temp.rename(path)
+        if path == self._path and self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def close(self) -> None:
         """Close the file; the next line opens it again."""

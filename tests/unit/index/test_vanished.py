@@ -392,7 +392,12 @@ def test_a_floor_of_a_class_that_is_gone_is_the_top_class(world):
 def test_only_names_of_kept_logs_are_keys(tmp_path):
     folder = tmp_path / vanished.FOLDER
     folder.mkdir()
-    for name in ("0123456789ab.jsonl.gz", "0123456789ab.tmp", "notes.jsonl.gz", "0123456789AB.jsonl.gz"):
+    for name in (
+        "0123456789ab.jsonl.gz",
+        "0123456789ab.tmp",
+        "notes.jsonl.gz",
+        "0123456789AB.jsonl.gz",
+    ):
         (folder / name).touch()
     assert vanished.keys(tmp_path) == {0x0123456789AB}
     assert vanished.keys(tmp_path / "absent") == set()
