@@ -41,7 +41,8 @@ or `rebuild` holds the lock of the state folder: no other process may have the i
 from collections.abc import Callable
 
 from memoryd.index.catalogue import Known
-from memoryd.index.forgetting import Forgotten, Hook, Wanted
+from memoryd.index.choosing import Wanted
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.live import Index, Status
 from memoryd.index.process import Built, Progress, Rebuild
 from memoryd.index.rows import Counts, Source

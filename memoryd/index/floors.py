@@ -32,7 +32,11 @@ def read(home: Path, ids: Ids, classes: Classes) -> Floors:
 
     Raises: ConfigError, OSError.
     """
-    found = overrides.read(home)
+    return gathered(overrides.read(home), ids, classes)
+
+
+def gathered(found: overrides.Overrides, ids: Ids, classes: Classes) -> Floors:
+    """Return the floors among entries."""
     floors = Floors({}, found.unreadable)
     for entry in found.entries:
         if isinstance(entry, Floor):

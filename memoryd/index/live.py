@@ -16,8 +16,9 @@ from memoryd.clock import monotonic
 from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
 from memoryd.index import forgetting, opening, purging, schema, swap
 from memoryd.index.catalogue import Known, Sums
+from memoryd.index.choosing import Wanted
 from memoryd.index.following import Following, reason_of
-from memoryd.index.forgetting import Forgotten, Hook, Wanted
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings

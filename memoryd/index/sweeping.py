@@ -21,13 +21,11 @@ from memoryd.clock import now_ms
 from memoryd.index import floors, identity, overrides, purging, table, tombs, vanished
 from memoryd.index.catalogue import Catalogue, Known
 from memoryd.index.identity import Seen
-from memoryd.index.judging import Judge
-from memoryd.index.rows import Source
+from memoryd.index.kept_logs import index_kept, unwanted
 from memoryd.index.settings import DAY_MS, Settings
 from memoryd.index.table import Log, Place
 from memoryd.index.writer import Writer, excluded, opened, place_of
 from memoryd.labels import Label
-from memoryd.records import KIND_WORDS
 from memoryd.sources import ADAPTERS, LogFile, discover
 
 
@@ -110,44 +108,6 @@ def settle(settings: Settings, writer: Writer, catalogue: Catalogue, found: Foun
     return settled
 
 
-def index_kept(writer: Writer, path: Path) -> Log | None:
-    """Index a kept log again, under today's rules; None where it is in no source any more.
-
-    Raises: OSError, vanished.Unusable, apsw.Error.
-    """
-    settings = writer.settings
-    about = vanished.head(path)
-    if excluded_place(settings, about):
-        return None
-    log = vanished.log_of(about, settings, table.next_number(writer.connection))
-    tomb = writer.tombs.of(log.key)
-    log.forgot = writer.tombs.mark(log.key)
-    judge = Judge(about, settings)
-    for kept in vanished.kept(path):
-        if kept is None:
-            log.unreadable += 1
-        elif kept.kind == vanished.RAISED:
-            judge.raised(kept)
-        elif kept.kind in KIND_WORDS:
-            label = judge.row(kept)
-            if tomb is None or not tomb.covers(kept.n, kept.block, kept.ts):
-                _add_kept(writer, log, kept, label)
-    writer.rows.flush()
-    log.label = log.peak = judge.label
-    table.store(writer.connection, log)
-    return log
-
-
-def _add_kept(writer: Writer, log: Log, kept: vanished.Kept, label: Label) -> None:
-    if label.level > writer.settings.max_level:
-        log.left_out += 1
-        return
-    log.indexed += 1
-    kind = KIND_WORDS[kept.kind]
-    source = Source(log.id, kept.n, kept.block, kind, kept.ts, kept.tool)
-    writer.rows.add(source, label, kept.text or "")
-
-
 class _Sweep:
     """One sweep's work on the rows."""
 
@@ -195,12 +155,13 @@ class _Sweep:
     def gone(self, key: int, known: Known) -> None:
         """End the rows of a vanished log that is not wanted any more, or leave it with what it may have."""
         path, place = vanished.path_of(self.settings.home, key), known.place
-        root, tomb = self.roots[place.root], self.writer.tombs.of(key)
-        unwanted = discover.excluded(root, place.log) or excluded(root.exclude, known.project)
+        tomb = self.writer.tombs.of(key)
         if _age(known) < self.oldest:
             self.drop(key, known)
             self.settled.unlink.append(path)
-        elif self.settings.vanished == "drop" or unwanted:
+        elif self.settings.vanished == "drop" or unwanted(
+            self.settings, place.root, place.log, known.project
+        ):
             self.drop(key, known)
         elif known.forgot != self.writer.tombs.mark(key) and (tomb is not None or path.exists()):
             if tomb is not None:
@@ -234,13 +195,17 @@ class _Sweep:
         self.forget_there_too(key, place_of(file))
         self.settled.dropped.append(key)
         if not _may_follow(file, log):
+            self.forget(key)
             table.delete(self.writer.connection, log.id, len(self.settings.classes))
             return True
+        self.writer.touched |= {new, *self.writer.kin.around(key)}
+        self.writer.kin.drop(key)
         log.key, log.place = new, place_of(file)
         log.floor, log.forgot = self.writer.floors.of(new), self.writer.tombs.mark(new)
         if not log.told:
             log.session = table.session_of(log.place.log)
         table.store(self.writer.connection, log)
+        self.writer.kin.put(log)
         self.settled.logs.append(log)
         return True
 
@@ -280,6 +245,8 @@ class _Sweep:
         vanished.write(self.settings.home, self.writer.connection, log, under, tomb)
         log.state = table.GONE
         table.store(self.writer.connection, log)
+        self.writer.touched |= self.writer.kin.around(key)
+        self.writer.kin.put(log)
         self.settled.logs.append(log)
 
     def empty(self, known: Known, state: str) -> None:
@@ -287,12 +254,19 @@ class _Sweep:
         log = table.load(self.writer.connection, known.id)
         if log is not None:
             self.delete(log.id)
+            self.forget(log.key)
             log.state, log.indexed, log.left_out = state, 0, 0
             table.store(self.writer.connection, log)
             self.settled.logs.append(log)
 
+    def forget(self, key: int) -> None:
+        """Let other logs hear nothing of one any more."""
+        self.writer.touched |= self.writer.kin.around(key)
+        self.writer.kin.drop(key)
+
     def drop(self, key: int, known: Known) -> None:
         """Delete a log's rows and know it no more."""
+        self.forget(key)
         self.delete(known.id)
         self.settled.dropped.append(key)
 
@@ -309,6 +283,7 @@ class _Sweep:
             self.settled.unusable.append(path.name)
         else:
             if log is not None:
+                self.writer.touched.add(log.key)
                 self.settled.logs.append(log)
 
 
@@ -340,14 +315,6 @@ def _overridden(writer: Writer, key: int, known: Known | None) -> bool:
         and known.state == table.LIVE
         and (known.floor, known.forgot) != (writer.floors.of(key), writer.tombs.mark(key))
     )
-
-
-def excluded_place(settings: Settings, about: vanished.About) -> bool:
-    """Say whether the owner wants no such log read now; what is kept of it stays, unread."""
-    for root in settings.roots:
-        if str(root.path) == about.root:
-            return discover.excluded(root, about.log) or excluded(root.exclude, about.project)
-    return True
 
 
 def another_file(seen: Seen, known: Known) -> bool:

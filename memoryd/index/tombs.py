@@ -13,7 +13,7 @@ import msgspec
 
 from memoryd.ids import Ids
 from memoryd.index import overrides
-from memoryd.index.overrides import Forget, Remember
+from memoryd.index.overrides import Forget, Overrides, Remember
 
 Values = dict[str, str | int | float | None]
 
@@ -96,19 +96,21 @@ class Tombs(msgspec.Struct, frozen=True):
 
 def read(home: Path, ids: Ids) -> Tombs:
     """Return what is in force. Raises: ConfigError, OSError."""
-    gathered: dict[int, tuple[Forget, ...]] = {}
-    for entry in in_force(home):
+    return gathered(overrides.read(home), ids)
+
+
+def gathered(found: Overrides, ids: Ids) -> Tombs:
+    """Return what is in force among entries."""
+    by_log: dict[int, tuple[Forget, ...]] = {}
+    for entry in in_force(found):
         key = ids.log_key(entry.source, entry.root, entry.log)
-        gathered[key] = (*gathered.get(key, ()), entry)
-    return Tombs({key: Tomb(entries) for key, entries in gathered.items()})
+        by_log[key] = (*by_log.get(key, ()), entry)
+    return Tombs({key: Tomb(entries) for key, entries in by_log.items()})
 
 
-def in_force(home: Path) -> Iterator[Forget]:
-    """Yield the entries that no later one takes back, in the order of the file.
-
-    Raises: ConfigError, OSError.
-    """
-    entries = overrides.read(home).entries
+def in_force(found: Overrides) -> Iterator[Forget]:
+    """Yield the entries that no later one takes back, in their order."""
+    entries = found.entries
     back = {entry.act: at for at, entry in enumerate(entries) if isinstance(entry, Remember)}
     for at, entry in enumerate(entries):
         if isinstance(entry, Forget) and back.get(entry.act, -1) < at:

@@ -13,7 +13,8 @@ import trio
 from memoryd.clock import parse_rfc3339
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest
-from memoryd.index.forgetting import Forgotten, Hook, Wanted
+from memoryd.index.choosing import Wanted
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.serve.calls import Common, Methods, Slow, fitting
 from memoryd.serve.peers import Asker
 

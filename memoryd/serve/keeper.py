@@ -17,7 +17,8 @@ import trio
 from memoryd import db, index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status, schema
-from memoryd.index.forgetting import Forgotten, Hook, Wanted
+from memoryd.index.choosing import Wanted
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.search import Reader
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller

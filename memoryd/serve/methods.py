@@ -16,7 +16,8 @@ import trio
 from memoryd import clock, protocol, recall
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, Busy, Unavailable
-from memoryd.index.forgetting import Forgotten, Hook, Wanted
+from memoryd.index.choosing import Wanted
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
