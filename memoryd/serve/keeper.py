@@ -160,7 +160,7 @@ class Keeper:
         work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
         done = await self._write(work)
         if not dry:
-            log.info("forgotten", act=done.act, rows=done.rows, logs=len(done.logs))
+            log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
             self.sweep_soon()
         return done
 
@@ -169,7 +169,7 @@ class Keeper:
         if self._index is None:
             raise Unavailable("there is no index yet", remedy="ask again in a moment")
         counts = await self._write(self._index.remember, act)
-        log.info("remembered", act=act, logs=counts[0])
+        log.info("remembered", job=act, logs=counts[0])
         await self.synced(None)
         return counts
 

@@ -187,7 +187,7 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
                 _named(answer, told),
                 answer["label"],
                 caller=None if args.caller is None else args.caller.log,
-                sessions=[item["session"] for item in _items(answer, told) if "session" in item],
+                sessions=[item["session"] for item in _items(answer, told) if "id" in item],
             )
             return answer
 

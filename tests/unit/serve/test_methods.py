@@ -418,7 +418,7 @@ async def test_each_answer_leaves_a_line_that_holds_no_query(user_home: Path) ->
     assert here.noted[1]["ids"] == [place_id(LINES[0]), place_id(LINES[1])]
     assert sorted(here.noted[2]["ids"]) == ["a", "b"]
     assert sorted(here.noted[3]["ids"]) == ["shop", "web"]
-    assert [line["sessions"] for line in here.noted] == [["a"], ["a"], ["a", "b"], []]
+    assert [line["sessions"] for line in here.noted] == [["a"], ["a"], [], []]
     for line in here.noted:
         assert set(line) == {
             "time", "socket", "uid", "pid", "method", "ids", "label", "caller", "sessions"
