@@ -31,6 +31,7 @@ from memoryd.serve.readers import Readers
 from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
+from memoryd.serve.topics import Topics
 from memoryd.sources.watch import EVERYTHING, Watcher
 
 STOP_S = 5.0
@@ -108,7 +109,8 @@ class Daemon:
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / READS)
         readers = Readers(self._reader)
-        self._keeper = Keeper(settings, readers)
+        topics = Topics(settings.classes)
+        self._keeper = Keeper(settings, readers, topics)
         memory = Memory(
             classes=settings.classes,
             readers=readers,
@@ -120,6 +122,8 @@ class Daemon:
             notes=notes,
             notes_fault=notes_fault,
             derived=derived,
+            key=settings.key,
+            topics=topics,
         )
         self._notes, self._desk = notes, memory.desk()
         self._server = Server(table(memory), Traffic())
@@ -192,6 +196,7 @@ class Daemon:
             "version": self._version,
             "pid": os.getpid(),
             "home": str(self._settings.home),
+            "config": config.fingerprint(self._settings.config),
             "sockets": [
                 {
                     "name": each.capability.name,

@@ -68,23 +68,45 @@ class Kinship:
         self._holds: dict[int, set[int]] = {}
         self._by_id: dict[int, int] = {}
         for log in table.every(self._connection):
-            self.put(log)
+            self._take(log)
+        for token in list(self._wanted):
+            self._look_for(token)
 
     def put(self, log: Log) -> None:
         """Take a log as its turn left it."""
         if log.state not in (table.LIVE, table.GONE):
             self.drop(log.key)
             return
-        old = self.members.get(log.key)
-        member = self._member(log)
-        if old is None or _tokens(old) != _tokens(member) or _wants(old) != _wants(member):
-            self.drop(log.key)
-            for token in _tokens(member):
-                self._named.setdefault(token, set()).add(log.key)
-            for token in _wants(member):
-                self._wanted.setdefault(token, set()).add(log.key)
+        for token in self._take(log):
+            self._look_for(token)
+
+    def _take(self, log: Log) -> set[Token]:
+        """Take a log, and return by what it names others, if that is new."""
+        if log.state not in (table.LIVE, table.GONE):
+            return set()
+        old, member = self.members.get(log.key), self._member(log)
         self.members[log.key] = member
         self._by_id[log.id] = log.key
+        tokens, wants = _tokens(member), _wants(member)
+        if old is not None:
+            if (_tokens(old), _wants(old)) == (tokens, wants):
+                return set()
+            self._unname(old)
+        for token in tokens:
+            self._named.setdefault(token, set()).add(log.key)
+        for token in wants:
+            self._wanted.setdefault(token, set()).add(log.key)
+        return wants
+
+    def _look_for(self, token: Token) -> None:
+        """Find out once where the record stands that a log starts from, so that its arrival is noticed."""
+        if token[0] == "name" and isinstance(token[2], int):
+            self._find_anchor(token[2])
+
+    def _unname(self, member: Member) -> None:
+        for tokens, found in ((_tokens(member), self._named), (_wants(member), self._wanted)):
+            for token in tokens:
+                found[token].discard(member.key)
 
     def drop(self, key: int) -> None:
         """Forget a log that the index no longer has, or will read from its start."""
@@ -92,9 +114,7 @@ class Kinship:
         if member is None:
             return
         self._by_id.pop(member.id, None)
-        for tokens, found in ((_tokens(member), self._named), (_wants(member), self._wanted)):
-            for token in tokens:
-                found[token].discard(key)
+        self._unname(member)
         for value in self._holds.pop(key, set()):
             self._anchored[value] = {ref for ref in self._anchored[value] if ref[0] != key}
 
@@ -264,17 +284,19 @@ class Kinship:
         return self._named.get(("session", member.place.source, session), set()) - {member.key}
 
     def _find(self, name: str | None, but: int) -> set[Ref]:
-        """Return where the record with this name stands in other logs. The first question reads the database."""
-        if name is None:
-            return set()
-        value = kinfolk.anchor(name)
+        """Return where the record with this name stands in other logs."""
+        found = set() if name is None else self._find_anchor(kinfolk.anchor(name))
+        return {ref for ref in found if ref[0] != but}
+
+    def _find_anchor(self, value: int) -> set[Ref]:
+        """Return where an anchor stands; the first question reads the database, later turns are told of."""
         if value not in self._anchored:
             self._anchored[value] = set()
             packed = value.to_bytes(8, kinfolk.BYTES)
             for log, first_n, blob in table.names_with(self._connection, packed):
                 if (key := self._by_id.get(log)) is not None:
                     self.names(key, blob, first_n)
-        return {ref for ref in self._anchored[value] if ref[0] != but}
+        return self._anchored[value]
 
     # ------------------------------------------------------------ the fixpoint over related logs
 

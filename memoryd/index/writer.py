@@ -469,7 +469,9 @@ def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> N
     """
     folding, rules = turn.folding, writer.settings.rules
     origins = _origins(record) if below else {}
+    nameless = False
     for n, block, name, ok, level, untrusted in folding.state.trail:
+        nameless = nameless or name is None
         call = None if name is None else _place(folding, name)
         of = None if call is None else (call.n, call.block)
         without_call = name if below and name is not None and name.startswith(":") else None
@@ -479,7 +481,8 @@ def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> N
         if level > writer.settings.max_level and turn.log.why is None:
             turn.log.why = FORGOTTEN if gone else _why(rules, call, without_call)
     folding.state.trail.clear()
-    turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
+    if nameless:  # as what an unreadable line brings in is
+        turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
 
 
 FORGOTTEN = "a forgotten record"
