@@ -168,6 +168,8 @@ TREE: Tree = {
         "stats": "bxctl.listings",
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
+        "reads": "bxctl.reads",
+        "forget": "bxctl.forget",
         "block": "bxctl.block",
         "lessons": {
             "replay": "bxctl.lessons",

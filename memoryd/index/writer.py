@@ -30,8 +30,10 @@ from memoryd.index import (
     identity,
     kinfolk,
     overrides,
+    purging,
     relabels,
     table,
+    tombs,
     vanished,
 )
 from memoryd.index.identity import Seen
@@ -44,8 +46,8 @@ from memoryd.index.settings import Settings
 from memoryd.index.table import Event, Folding, Log, Open, Place
 from memoryd.labels import LOWEST, Label
 from memoryd.points import reached
-from memoryd.records import Called, Kind, Record, Said, Unreadable, call_text
-from memoryd.redact import arguments
+from memoryd.records import Brought, Called, Kind, Record, Said, Unreadable, call_text
+from memoryd.redact import arguments, secrets
 from memoryd.rules import Rules
 from memoryd.sources import LogFile, discover, lines
 from memoryd.sources.lines import Position
@@ -101,6 +103,7 @@ class Writer:
         entries = overrides.read(settings.home)
         self.floors = floors.gathered(entries, self.ids, settings.classes)
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
+        self.tombs = tombs.gathered(entries, self.ids)
         self.kin = Kinship(connection, settings.rules.unknown, partial(_start_label, settings))
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
@@ -167,6 +170,11 @@ class Turn(msgspec.Struct):
     rulings: tuple[Ruling, ...] = ()
     names: Names = msgspec.field(default_factory=Names)
     counts: Counts = msgspec.field(default_factory=Counts)
+    tomb: tombs.Tomb | None = None
+
+    def forgotten(self, n: int, block: int, ts: int | None) -> bool:
+        """Say whether no word of this place may be kept."""
+        return self.tomb is not None and self.tomb.covers(n, block, ts)
 
 
 def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
@@ -241,14 +249,16 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     if turn.rulings and rows:
         rows = [(item, _ruled(writer, turn, n, item, label)) for item, label in rows]
     for item, label in rows:
+        gone = turn.tomb is not None and turn.forgotten(n, item.block, ts)
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
-                tool = item.tool if label.level <= writer.max_level else ""
+                tool = item.tool if label.level <= writer.max_level and not gone else ""
                 folding.places[item.call] = Open(n, item.block, tool)
         else:
             source = Source(log.id, n, item.block, item.kind, ts)
-        add(writer, turn, source, label, item)
+        if not gone:
+            add(writer, turn, source, label, item)
     if state.trail:
         _take_trail(writer, turn, record, below=below)
 
@@ -354,6 +364,7 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     log = turn.log
     writer.rows.flush()
     table.delete(writer.connection, log.id, len(writer.settings.classes), row=False)
+    purging.want(writer.connection)
     log.state = table.EXCLUDED
     log.indexed = log.left_out = log.unreadable = 0
     turn.folding = Folding(State(turn.folding.state.label))
@@ -362,8 +373,10 @@ def _exclude(writer: Writer, turn: Turn) -> None:
 
 
 def _goes_on(writer: Writer, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the file is the one that was read so far, under the floor that it has now."""
+    """Say whether the file is the one that was read so far, under the overrides that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
+        return False
+    if log.forgot != writer.tombs.mark(log.key):
         return False
     at = log.position.offset
     return at == 0 or identity.same(handle, seen, log.seen, at, log.marks)
@@ -421,9 +434,10 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
     place, key = place_of(file), writer.key_of(file)
     floor = writer.floors.of(key)
     label = start_of(writer.settings, file, floor)
-    session = table.session_of(place.log)
+    session, mark = table.session_of(place.log), writer.tombs.mark(key)
     decided = writer.relabels.digest(key)
-    return Log(number, key, place, session, label=label, peak=label, floor=floor, decided=decided)
+    return Log(number, key, place, session, label=label, peak=label, floor=floor, forgot=mark,
+               decided=decided)  # fmt: skip
 
 
 def place_of(file: LogFile) -> Place:
@@ -442,28 +456,48 @@ def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen:
     if not _goes_on(writer, log, handle, seen):
         log = _start_over(writer, file, log, handle, seen)
     ear = Listener(writer.kin, log, file.adapter)
-    rulings = writer.relabels.of(log.key)
-    return Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, rulings)
+    turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear)
+    turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
+    return turn
 
 
 def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:
     """Take the events of one record out of the fold's state, calls by their places.
 
-    `below`: the record itself is not above `max_class`; of one that is, no name is kept either.
+    `below`: the record itself is not above `max_class`; of one that is, no name is kept either, nor of one
+    that is forgotten.
     """
     folding, rules = turn.folding, writer.settings.rules
+    origins = _origins(record) if below else {}
     nameless = False
     for n, block, name, ok, level, untrusted in folding.state.trail:
         nameless = nameless or name is None
         call = None if name is None else _place(folding, name)
         of = None if call is None else (call.n, call.block)
         without_call = name if below and name is not None and name.startswith(":") else None
-        folding.events.append(Event(n, block, of, without_call, ok, level, untrusted))
+        event = Event(n, block, of, without_call, ok, level, untrusted, origins.get(block))
+        gone = turn.forgotten(n, block, record.ts)
+        folding.events.append(event.bare() if gone else event)
         if level > writer.settings.max_level and turn.log.why is None:
-            turn.log.why = _why(rules, call, without_call)
+            turn.log.why = FORGOTTEN if gone else _why(rules, call, without_call)
     folding.state.trail.clear()
     if nameless:  # as what an unreadable line brings in is
         turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
+
+
+FORGOTTEN = "a forgotten record"
+
+
+def _origins(record: Record) -> dict[int, tuple[str, ...]]:
+    """Return the paths from which came what came without a call, masked, by block."""
+    found: dict[int, tuple[str, ...]] = {}
+    for item in record.items:
+        if isinstance(item, Brought) and isinstance(item.args, dict):
+            told = item.args.get("path")
+            paths = told if isinstance(told, list) else [told]
+            texts = (storable(secrets(path)) for path in paths if isinstance(path, str))
+            found[item.block] = (*found.get(item.block, ()), *texts)
+    return found
 
 
 def _place(folding: Folding, call: str) -> Open | None:
