@@ -161,6 +161,8 @@ TREE: Tree = {
         "stats": "bxctl.listings",
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
+        "reads": "bxctl.reads",
+        "forget": "bxctl.forget",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",

@@ -10,6 +10,7 @@ from memoryd.index.listening import Ear
 from memoryd.index.relabels import Ruling
 from memoryd.index.rows import Counts
 from memoryd.index.table import Folding, Log
+from memoryd.index.tombs import Tomb
 from memoryd.records import Record
 from memoryd.sources import LogFile
 
@@ -53,6 +54,11 @@ class Turn(msgspec.Struct):
     rulings: tuple[Ruling, ...] = ()
     names: Names = msgspec.field(default_factory=Names)
     counts: Counts = msgspec.field(default_factory=Counts)
+    tomb: Tomb | None = None
+
+    def forgotten(self, n: int, block: int, ts: int | None) -> bool:
+        """Say whether no word of this place may be kept."""
+        return self.tomb is not None and self.tomb.covers(n, block, ts)
 
     def name(self, records: list[Record]) -> None:
         """Take the names of the next records, and of those that they copy where the log is a fork."""

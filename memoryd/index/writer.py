@@ -22,14 +22,16 @@ import msgspec
 
 from memoryd.clock import monotonic
 from memoryd.errors import MemorydError
-from memoryd.fold import State, call_hash, fold
+from memoryd.fold import State, fold
 from memoryd.index import (
     floors,
     identity,
     kinfolk,
     overrides,
+    purging,
     relabels,
     table,
+    tombs,
     vanished,
 )
 from memoryd.index.files import (
@@ -47,16 +49,17 @@ from memoryd.index.lineage import NOTHING
 from memoryd.index.listening import Listener
 from memoryd.index.rows import Counts, Rows, Source
 from memoryd.index.settings import Settings
-from memoryd.index.table import Event, Folding, Log, Open
+from memoryd.index.table import Folding, Log, Open
+from memoryd.index.trail import FORGOTTEN, take
 from memoryd.index.turn import Budget, Turn, TurnFailed, Waiting
 from memoryd.labels import LOWEST, Label
 from memoryd.points import reached
-from memoryd.records import Called, Kind, Record, Said, Unreadable, call_text
+from memoryd.records import Called, Kind, Record, Said, call_text
 from memoryd.redact import arguments
-from memoryd.rules import Rules
 from memoryd.sources import LogFile, lines
 
 __all__ = [
+    "FORGOTTEN",
     "Budget",
     "Turn",
     "TurnFailed",
@@ -98,6 +101,7 @@ class Writer:
         entries = overrides.read(settings.home)
         self.floors = floors.gathered(entries, self.ids, settings.classes)
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
+        self.tombs = tombs.gathered(entries, self.ids)
         self.kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
@@ -209,16 +213,18 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     if turn.rulings and rows:
         rows = [(item, _ruled(writer, turn, n, item, label)) for item, label in rows]
     for item, label in rows:
+        gone = turn.tomb is not None and turn.forgotten(n, item.block, ts)
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
-                tool = item.tool if label.level <= writer.max_level else ""
+                tool = item.tool if label.level <= writer.max_level and not gone else ""
                 folding.places[item.call] = Open(n, item.block, tool)
         else:
             source = Source(log.id, n, item.block, item.kind, ts)
-        add(writer, turn, source, label, item)
+        if not gone:
+            add(writer, turn, source, label, item)
     if state.trail:
-        _take_trail(writer, turn, record, below=below)
+        take(turn, record, writer.settings, below=below)
 
 
 def _joined(
@@ -307,6 +313,7 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     log = turn.log
     writer.rows.flush()
     table.delete(writer.connection, log.id, len(writer.settings.classes), row=False)
+    purging.want(writer.connection)
     log.state = table.EXCLUDED
     log.indexed = log.left_out = log.unreadable = 0
     turn.folding = Folding(State(turn.folding.state.label))
@@ -315,8 +322,10 @@ def _exclude(writer: Writer, turn: Turn) -> None:
 
 
 def _goes_on(writer: Writer, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the file is the one that was read so far, under the floor that it has now."""
+    """Say whether the file is the one that was read so far, under the overrides that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
+        return False
+    if log.forgot != writer.tombs.mark(log.key):
         return False
     at = log.position.offset
     return at == 0 or identity.same(handle, seen, log.seen, at, log.marks)
@@ -349,9 +358,10 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
     place, key = place_of(file), writer.key_of(file)
     floor = writer.floors.of(key)
     label = start_of(writer.settings, file, floor)
-    session = table.session_of(place.log)
+    session, mark = table.session_of(place.log), writer.tombs.mark(key)
     decided = writer.relabels.digest(key)
-    return Log(number, key, place, session, label=label, peak=label, floor=floor, decided=decided)
+    return Log(number, key, place, session, label=label, peak=label, floor=floor, forgot=mark,
+               decided=decided)  # fmt: skip
 
 
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
@@ -360,38 +370,6 @@ def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen:
     if not _goes_on(writer, log, handle, seen):
         log = _start_over(writer, file, log, handle, seen)
     ear = Listener(writer.kin, log, file.adapter)
-    rulings = writer.relabels.of(log.key)
-    return Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, rulings)
-
-
-def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:
-    """Take the events of one record out of the fold's state, calls by their places.
-
-    `below`: the record itself is not above `max_class`; of one that is, no name is kept either.
-    """
-    folding, rules = turn.folding, writer.settings.rules
-    for n, block, name, ok, level, untrusted in folding.state.trail:
-        call = None if name is None else _place(folding, name)
-        of = None if call is None else (call.n, call.block)
-        without_call = name if below and name is not None and name.startswith(":") else None
-        folding.events.append(Event(n, block, of, without_call, ok, level, untrusted))
-        if level > writer.settings.max_level and turn.log.why is None:
-            turn.log.why = _why(rules, call, without_call)
-    folding.state.trail.clear()
-    turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
-
-
-def _place(folding: Folding, call: str) -> Open | None:
-    return folding.places.get(call) or folding.places.get(call_hash(call))
-
-
-def _why(rules: Rules, call: Open | None, brought: str | None) -> str:
-    """Say in a few words what raised a log above `max_class`."""
-    if call is not None:
-        if not call.tool:
-            return "a call above max_class"
-        return call.tool if rules.known(call.tool) else f"{call.tool} (no rule)"
-    if brought is not None:
-        name = brought.removeprefix(":")
-        return name if rules.known(name, brought=True) else f"{name} (no rule)"
-    return "a line or a result that nobody can place"
+    turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear)
+    turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
+    return turn

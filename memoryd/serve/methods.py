@@ -5,7 +5,7 @@ socket's capability and the request, run in a reader's thread, and leave a line 
 others ask the `Keeper`, which alone writes the index.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -16,11 +16,13 @@ import trio
 from memoryd import clock, protocol, recall
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, Busy, Unavailable
+from memoryd.index.choosing import Wanted
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
-from memoryd.serve import dumping, noting
+from memoryd.serve import dumping, forgetting, noting
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -76,6 +78,17 @@ class Keeper(Protocol):
     def changed(self, paths: list[Path]) -> None:
         """Take the hint that these files may have changed."""
 
+    async def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
+    ) -> Forgotten:
+        """Forget, or tell what that comes to."""
+
+    async def remember(self, act: str) -> tuple[int, int]:
+        """Take an act of forgetting back."""
+
+    async def purged(self) -> None:
+        """Return when no word of a deleted row is left in the index's files."""
+
 
 class Memory(msgspec.Struct, frozen=True):
     """What the methods answer from."""
@@ -90,6 +103,8 @@ class Memory(msgspec.Struct, frozen=True):
     """What `status` tells the owner beside; called in a worker thread."""
     notes: Notes | None = None
     notes_fault: str = ""
+    derived: Sequence[Hook] = ()
+    """Who takes away what was derived from records that are forgotten."""
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
@@ -108,6 +123,7 @@ def table(memory: Memory) -> Methods:
         "sync": Slow(fitting(Sync), lambda *given: sync(memory, *given)),
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
+        **forgetting.table(memory.keeper, (memory.reads.forget, *memory.derived)),
         **noting.table(memory.desk()),
     }
 
@@ -165,7 +181,14 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
-            memory.reads.note(asker, name, _named(answer, told), answer["label"])
+            memory.reads.note(
+                asker,
+                name,
+                _named(answer, told),
+                answer["label"],
+                caller=None if args.caller is None else args.caller.log,
+                sessions=[item["session"] for item in _items(answer, told) if "session" in item],
+            )
             return answer
 
         return await memory.readers.read(work, deadline)
@@ -175,12 +198,16 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
 def _named(answer: Answer, parts: tuple[str, ...]) -> list[object]:
     """Return the ids of the records told, or the names of the sessions or projects listed."""
-    names: list[object] = []
+    return [item.get("id", item.get(parts[0].removesuffix("s"))) for item in _items(answer, parts)]
+
+
+def _items(answer: Answer, parts: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return what an answer holds under the names of `parts`, one after the other."""
+    items: list[dict[str, Any]] = []
     for part in parts:
-        told = answer[part]
-        items: list[Any] = told if isinstance(told, list) else [told]
-        names.extend(item.get("id", item.get(part.removesuffix("s"))) for item in items)
-    return names
+        told: Any = answer[part]
+        items += told if isinstance(told, list) else [told]
+    return items
 
 
 async def sync(memory: Memory, asker: Asker, args: Sync, deadline: Deadline) -> Answer:
