@@ -35,7 +35,7 @@ class Status(msgspec.Struct, frozen=True):
 
     `why`: why there is nothing to serve. `fault`: the code of what the last try to write met. `lag_*`: what
     is not read yet. `faults`: logs that cannot be read, with the system's word. `missing`: folders that are
-    configured and not there. `skipped`: paths of what looks like a log and is not read, with the reason.
+    configured and not there. `held`: logs that wait for the logs they start from. `skipped`: paths of what looks like a log and is not read, with the reason.
     `purging`: words of deleted rows are still being taken out of the file.
     """
 
@@ -49,6 +49,7 @@ class Status(msgspec.Struct, frozen=True):
     faults: dict[str, str] = {}
     missing: list[str] = []
     skipped: dict[str, str] = {}
+    held: int = 0
     overrides_unreadable: int = 0
     purging: bool = False
 
@@ -204,6 +205,7 @@ class Index:
             | dict.fromkeys(following.unusable, "not whole"),
             list(following.missing),
             {str(one.path): one.reason for one in following.skipped},
+            following.pending.held,
             following.writer.floors.unreadable,
             following.purging,
         )
