@@ -163,6 +163,7 @@ TREE: Tree = {
         "sync": "bxctl.memory",
         "reads": "bxctl.reads",
         "forget": "bxctl.forget",
+        "label": "bxctl.label",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",

@@ -88,7 +88,9 @@ def test_case_20_a_missing_parent_is_the_top_until_it_turns_up(world):
     with world.index() as index:
         catch_up(index)
         assert labels(dumped(index), "e.jsonl") == {"child": TAINTED}
-        write(world.sessions / "late-one-x.jsonl", *dated(native_session("late"), native_owner("low")))
+        write(
+            world.sessions / "late-one-x.jsonl", *dated(native_session("late"), native_owner("low"))
+        )
         catch_up(index)
         assert labels(dumped(index), "e.jsonl") == {"child": LOW}
         assert dumped(index) == world.fresh()
