@@ -171,6 +171,7 @@ TREE: Tree = {
         "reads": "bxctl.reads",
         "forget": "bxctl.forget",
         "block": "bxctl.block",
+        "label": "bxctl.label",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",
