@@ -29,6 +29,7 @@ from memoryd.serve.peers import capability
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
+from memoryd.serve.topics import Topics
 from memoryd.sources.watch import EVERYTHING, Watcher
 
 STOP_S = 5.0
@@ -105,7 +106,8 @@ class Daemon:
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / "reads.jsonl")
         readers = Readers(self._reader)
-        self._keeper = Keeper(settings, readers)
+        topics = Topics(settings.classes)
+        self._keeper = Keeper(settings, readers, topics)
         memory = Memory(
             classes=settings.classes,
             readers=readers,
@@ -117,6 +119,7 @@ class Daemon:
             notes=notes,
             notes_fault=notes_fault,
             key=settings.key,
+            topics=topics,
         )
         self._notes, self._desk = notes, memory.desk()
         self._server = Server(table(memory), Traffic())
@@ -188,6 +191,7 @@ class Daemon:
             "version": self._version,
             "pid": os.getpid(),
             "home": str(self._settings.home),
+            "config": config.fingerprint(self._settings.config),
             "sockets": [
                 {
                     "name": each.capability.name,

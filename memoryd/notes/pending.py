@@ -70,6 +70,7 @@ class Pending:
     ) -> None:
         """Keep what waits in `folder`, made 0700."""
         self.folder, self.sealed, self.calls, self.limits = folder, sealed, calls, limits
+        self._named: dict[str, tuple[str, ...]] = {}
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def sweep(self) -> None:
@@ -105,6 +106,23 @@ class Pending:
         if txn in self.calls:
             return msgspec.json.decode(content, type=Call)
         return msgspec.json.decode(content, type=Proposal)
+
+    def paths(self) -> frozenset[str]:
+        """Return the paths that waiting edits are about, as they were asked for; each is read once."""
+        for txn in self.sealed.keys() - self._named.keys():
+            self._named[txn] = self._paths(txn)
+        for txn in self._named.keys() - self.sealed.keys():
+            del self._named[txn]
+        return frozenset(path for paths in self._named.values() for path in paths)
+
+    def _paths(self, txn: str) -> tuple[str, ...]:
+        try:
+            found = self.get(txn)
+        except (NotFound, CheckFailed):
+            return ()
+        if not isinstance(found, Proposal):
+            return ()
+        return (found.edit.path,) if found.edit.to is None else (found.edit.path, found.edit.to)
 
     def call(self, digest: str, now_ms: int) -> Call | None:
         """Return the call of this digest that waits or is approved, and has not expired."""

@@ -17,10 +17,12 @@ import trio
 from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
+from memoryd.index.fresh import Fresh
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
-from memoryd.serve.telling import Rebuilding
+from memoryd.serve.telling import Rebuilding, Told, rebuild_view
+from memoryd.serve.topics import Topic, Topics
 
 Result = TypeVar("Result")
 
@@ -30,6 +32,7 @@ CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
+PROGRESS_S = 0.5
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
@@ -46,13 +49,15 @@ class Turn(NamedTuple):
     why: str
     generation: str
     fault: str
+    fresh: list[Fresh]
 
 
 class Keeper:
     """The keeper of one state folder's index; `run` it once."""
 
-    def __init__(self, settings: Settings, readers: Readers) -> None:
+    def __init__(self, settings: Settings, readers: Readers, topics: Topics | None = None) -> None:
         self.settings, self._readers = settings, readers
+        self._topics = topics
         self.rebuilding: Rebuilding | None = None
         self._index: Index | None = None
         self._slot = trio.CapacityLimiter(1)
@@ -151,7 +156,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep)
+            turn = await self._write(_turn, open_index, sweep, self._follows("record"))
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -172,6 +177,8 @@ class Keeper:
         if turn.generation != self._generation:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
+        if self._topics is not None:
+            self._topics.records(turn.fresh)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
@@ -188,12 +195,14 @@ class Keeper:
             await trio.to_thread.run_sync(self._readers.shut)
         self._generation = generation
         self._readers.open()
+        self._tell("index", {"generation": generation})
         log.info("the index is served", generation=generation[:8])
 
     async def _unready(self, turn: Turn) -> None:
         """Serve nothing, and see that a rebuild is under way."""
         if self._generation:
             self._generation = ""
+            self._tell("index", {"generation": None})
             await trio.to_thread.run_sync(self._readers.withdraw)
         running = self.rebuilding is not None and self.rebuilding.state == "running"
         if not running and trio.current_time() >= self._rebuild_at:
@@ -204,9 +213,11 @@ class Keeper:
         """Build a new index in a process of its own and put it in the place of the old one."""
         log.info("rebuilding the index", job=job.job)
         work = Rebuild(self.settings)
+        self._nursery.start_soon(self._tell_progress, job)
         try:
             built = await self._build(work, job)
             await self._write(partial(self._publish, built))
+            self._tell("index", {"generation": self._generation})
         except MemorydError as error:
             log.warning("the rebuild failed", job=job.job, code=error.code, problem=error.message)
             self._failed(job, error)
@@ -216,7 +227,26 @@ class Keeper:
         else:
             job.state, job.counts, job.seconds = "done", built.counts, built.seconds
             log.info("rebuilt the index", job=job.job, seconds=built.seconds, **_keys(built.counts))
+        self._publish_progress(job)
         self._wake.set()
+
+    async def _tell_progress(self, job: Rebuilding) -> None:
+        """Tell the owner twice a second how far a rebuild is."""
+        while job.state == "running":
+            self._publish_progress(job)
+            await trio.sleep(PROGRESS_S)
+
+    def _publish_progress(self, job: Rebuilding) -> None:
+        self._tell("progress", rebuild_view(job) or {}, owner=True)
+
+    def _follows(self, topic: Topic) -> bool:
+        """Say whether somebody is told of `topic`."""
+        return self._topics is not None and self._topics.wanted(topic)
+
+    def _tell(self, topic: Topic, told: Told, *, owner: bool = False) -> None:
+        """Tell of something that holds no stored text."""
+        if self._topics is not None:
+            self._topics.publish(topic, told, owner=owner, labelled=False)
 
     def _failed(self, job: Rebuilding, error: MemorydError) -> None:
         job.state, job.error, job.remedy = "failed", error.message, error.remedy
@@ -257,10 +287,14 @@ class Keeper:
         return [root.path.joinpath(*parts) for root in self.settings.roots]
 
 
-def _turn(open_index: Index, sweep: bool) -> Turn:
-    """Look at all folders if it is time, read what has changed, tell how things are."""
+def _turn(open_index: Index, sweep: bool, followed: bool) -> Turn:
+    """Look at all folders if it is time, read what has changed, tell how things are.
+
+    `followed`: somebody wants to know what came in.
+    """
     if sweep:
         open_index.sweep()
+    mark = open_index.mark() if followed else 0
     counts, more = open_index.catch_up()
     return Turn(
         counts,
@@ -270,6 +304,7 @@ def _turn(open_index: Index, sweep: bool) -> Turn:
         open_index.why,
         open_index.generation,
         open_index.fault,
+        open_index.fresh(mark) if followed and counts.indexed else [],
     )
 
 

@@ -29,6 +29,8 @@ from memoryd.serve.noting import Desk
 from memoryd.serve.peers import ALL, Asker
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
+from memoryd.serve.topics import table as following
 
 METHODS = tuple(sorted(ALL))
 """The name of every method."""
@@ -95,10 +97,23 @@ class Memory(msgspec.Struct, frozen=True):
     """Seals the memory block."""
     told_lessons: Lessons | None = None
     """What lessons the memory block tells."""
+    topics: Topics | None = None
+    """Who is told of what happens; None: nobody but those who ask these methods."""
+
+    def followed(self) -> Topics:
+        """Return who is told of what happens."""
+        return self.topics or Topics(self.classes)
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
-        return Desk(self.notes, self.notes_fault, self.classes, self.keeper, self.reads)
+        return Desk(
+            self.notes,
+            self.notes_fault,
+            self.classes,
+            self.keeper,
+            self.reads,
+            self.followed(),
+        )
 
 
 def table(memory: Memory) -> Methods:
@@ -124,6 +139,7 @@ def _bare(memory: Memory) -> Methods:
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
         **noting.table(memory.desk()),
+        **following(memory.followed(), memory.classes),
         **blocking.table(memory.desk(), memory.key, memory.told_lessons),
     }
 
@@ -172,6 +188,7 @@ async def status(memory: Memory, asker: Asker, args: Nothing, deadline: Deadline
 
 def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *told: str) -> Slow:
     """Return the reading method `name`; `told` are the parts of its answer that name what was told."""
+    desk = memory.desk()
 
     async def run(asker: Asker, args: Reading, deadline: Deadline) -> Answer:
         label = None
@@ -181,6 +198,7 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
+            noting.mark(desk, scope, _items(answer, told))
             memory.reads.note(asker, name, _named(answer, told), answer["label"])
             return answer
 
@@ -191,12 +209,17 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
 def _named(answer: Answer, parts: tuple[str, ...]) -> list[object]:
     """Return the ids of the records told, or the names of the sessions or projects listed."""
-    names: list[object] = []
+    kind = parts[0].removesuffix("s")
+    return [item.get("id", item.get(kind)) for item in _items(answer, parts)]
+
+
+def _items(answer: Answer, parts: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return what an answer tells of, in order."""
+    items: list[dict[str, Any]] = []
     for part in parts:
-        told = answer[part]
-        items: list[Any] = told if isinstance(told, list) else [told]
-        names.extend(item.get("id", item.get(part.removesuffix("s"))) for item in items)
-    return names
+        told: Any = answer[part]
+        items.extend(told if isinstance(told, list) else [told])
+    return items
 
 
 async def sync(memory: Memory, asker: Asker, args: Sync, deadline: Deadline) -> Answer:

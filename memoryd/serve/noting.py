@@ -5,7 +5,7 @@ the daemon folds from its log, joined with what it claims; one that does not act
 untrusted. The owner's socket can say that a person acts (`owner`), who then needs no label.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -15,17 +15,21 @@ import trio
 
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, NotGranted, Unavailable
+from memoryd.errors import Pending as Waits
+from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
-from memoryd.notes import handles, history, reading, verify, waiting
+from memoryd.notes import handles, history, names, reading, verify, waiting
 from memoryd.notes import request as asked
 from memoryd.notes.desk import Notes, owner_asks
 from memoryd.notes.reading import View
 from memoryd.notes.request import Edit
 from memoryd.notes.rights import Command
+from memoryd.serve import notices
 from memoryd.serve.asking import Caller, scope_of
 from memoryd.serve.calls import Check, Common, Methods, Slow, fitting
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
 
 Answer = dict[str, Any]
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
@@ -169,6 +173,7 @@ class Desk(msgspec.Struct, frozen=True):
     classes: Classes
     keeper: Keeper
     reads: Reads
+    topics: Topics
 
     def open(self) -> Notes:
         """Return the open notes. Raises: Unavailable."""
@@ -210,6 +215,18 @@ def table(desk: Desk) -> Methods:
         "notes.reject": _owner(desk, RejectArgs, _reject),
         "notes.redact": _owner(desk, RedactArgs, _redact),
     }
+
+
+def mark(desk: Desk, scope: Scope, records: Iterable[dict[str, Any]]) -> None:
+    """Say of each note among `records` whether an edit of it waits for the owner; runs in a worker thread."""
+    found = [record for record in records if record.get("kind") == "note"]
+    if not found or desk.notes is None:
+        return
+    awaited: set[str] = set()
+    if scope.untrusted == "include":
+        awaited = {names.stored(desk.classes, place) for place in reading.awaited(desk.notes)}
+    for record in found:
+        record["pending"] = record["session"] in awaited
 
 
 def _form(form: type[Common]) -> Check:
@@ -262,7 +279,12 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
     async def run(asker: Asker, args: Editing, deadline: Deadline) -> Answer:
         who = await _asker(desk, asker, args)
         edit = edit_of(command, args)
-        answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        try:
+            answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        except Waits as waits:
+            notices.proposed(desk.topics, desk.classes, waits)
+            raise
+        notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
         desk.keeper.changed([desk.open().store.root])
         if "snippet" in answer:
             desk.reads.note(asker, f"notes.{command}", [answer["path"]], answer["label"])
@@ -331,6 +353,7 @@ def _owner(
         peer = asker.peer
         who = owner_asks(desk.classes, client=asker.capability.name, uid=peer.uid, pid=peer.pid)
         answer = await _run(desk, partial(act, args, who))
+        notices.edited(desk.topics, desk.classes, answer, None)
         desk.keeper.changed([desk.open().store.root])
         return answer
 

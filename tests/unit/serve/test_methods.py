@@ -142,6 +142,7 @@ async def test_hello_tells_what_the_socket_is_and_no_class_above_it(user_home: P
             "recall",
             "sessions",
             "status",
+            "subscribe",
             "sync",
             "tool.call",
             "tool.list",
