@@ -40,6 +40,6 @@ FULL: dict[str, dict[str, Any]] = {
     "lesson_import": {"bundle": "x"},
     "lesson_config": {"action": "set", "key": "throttle_ms", "value": "1"},
     "lesson_feedback": {"memory_id": "x", "verdict": "useful", "note": "n"},
-    "lesson_trace": {"query": "x", "session": "s", "cap": 900},
+    "lesson_trace": {"query": "x", "session": "s", "tag": "memory", "cap": 900},
     "lesson_audit": {"verbose": True},
 }  # fmt: skip
