@@ -141,13 +141,8 @@ class Memory(msgspec.Struct, frozen=True):
 
 def table(memory: Memory) -> Methods:
     """Return every method by name, behind the gate; which socket grants which is in `peers`."""
-    bare = _bare(memory)
-    desk = memory.desk()
-    of_tools = gate.gated(bare, desk, person=False)
-    return {
-        **gate.gated(bare, desk, person=True),
-        **brokering.table(of_tools, memory.classes),
-    }
+    gated = gate.gated(_bare(memory), memory.desk())
+    return {**gated, **brokering.table(gated, memory.classes)}
 
 
 def _bare(memory: Memory) -> Methods:
