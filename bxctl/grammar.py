@@ -155,11 +155,13 @@ TREE: Tree = {
     "reindex": "bxctl.reindex",
     "install": "bxctl.install",
     "uninstall": "bxctl.install",
+    "doctor": "bxctl.doctor",
     "hook": {
         "claude-code": "bxctl.hooks",
         "codex": "bxctl.hooks",
         "opencode": "bxctl.hooks",
     },
+    "mcp": "bxctl.mcp",
     "memory": {
         "search": "bxctl.memory",
         "show": "bxctl.memory",

@@ -130,6 +130,7 @@ def index_kept(writer: Writer, path: Path) -> Log | None:
     writer.rows.flush()
     log.label = log.peak = judge.label
     table.store(writer.connection, log)
+    writer.kin.put(log)
     return log
 
 
@@ -213,13 +214,17 @@ class _Sweep:
         self.hand_on(log.floor, new, log.place)
         self.settled.dropped.append(key)
         if not _may_follow(file, log):
+            self.forget(key)
             table.delete(self.writer.connection, log.id, len(self.settings.classes))
             return True
+        self.writer.touched |= {new, *self.writer.kin.around(key)}
+        self.writer.kin.drop(key)
         log.key, log.place = new, place_of(file)
         log.floor = self.writer.floors.of(new)
         if not log.told:
             log.session = table.session_of(log.place.log)
         table.store(self.writer.connection, log)
+        self.writer.kin.put(log)
         self.settled.logs.append(log)
         return True
 
@@ -246,6 +251,8 @@ class _Sweep:
         )
         log.state = table.GONE
         table.store(self.writer.connection, log)
+        self.writer.touched |= self.writer.kin.around(key)
+        self.writer.kin.put(log)
         self.settled.logs.append(log)
 
     def empty(self, known: Known, state: str) -> None:
@@ -253,12 +260,19 @@ class _Sweep:
         log = table.load(self.writer.connection, known.id)
         if log is not None:
             table.delete(self.writer.connection, log.id, len(self.settings.classes))
+            self.forget(log.key)
             log.state, log.indexed, log.left_out = state, 0, 0
             table.store(self.writer.connection, log)
             self.settled.logs.append(log)
 
+    def forget(self, key: int) -> None:
+        """Let other logs hear nothing of one any more."""
+        self.writer.touched |= self.writer.kin.around(key)
+        self.writer.kin.drop(key)
+
     def drop(self, key: int, known: Known) -> None:
         """Delete a log's rows and forget it."""
+        self.forget(key)
         table.delete(self.writer.connection, known.id, len(self.settings.classes))
         self.settled.dropped.append(key)
 
@@ -270,6 +284,7 @@ class _Sweep:
             self.settled.unusable.append(path.name)
         else:
             if log is not None:
+                self.writer.touched.add(log.key)
                 self.settled.logs.append(log)
 
 

@@ -12,9 +12,10 @@ label that the log has had, a floor is written first (`floors`), so that rewriti
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -24,18 +25,33 @@ from memoryd.clock import monotonic
 from memoryd.errors import MemorydError
 from memoryd.fold import State, begin, call_hash, fold
 from memoryd.ids import Ids
-from memoryd.index import floors, identity, table, vanished
+from memoryd.index import (
+    floors,
+    identity,
+    kinfolk,
+    overrides,
+    relabels,
+    table,
+    vanished,
+)
 from memoryd.index.identity import Seen
+from memoryd.index.kinship import Kinship
+from memoryd.index.lineage import NOTHING
+from memoryd.index.listening import Ear, Listener, Retelling
+from memoryd.index.relabels import Ruling
 from memoryd.index.rows import Counts, Rows, Source, storable
 from memoryd.index.settings import Settings
 from memoryd.index.table import Event, Folding, Log, Open, Place
-from memoryd.labels import Label
+from memoryd.labels import LOWEST, Label
 from memoryd.points import reached
 from memoryd.records import Called, Kind, Record, Said, Unreadable, call_text
 from memoryd.redact import arguments
 from memoryd.rules import Rules
 from memoryd.sources import LogFile, discover, lines
 from memoryd.sources.lines import Position
+
+_TOLD_BY = 64
+"""Records by which a log has told its session."""
 
 _MOST_KEPT = 64
 """Logs whose fold stays in memory between turns: those that are being written."""
@@ -57,17 +73,37 @@ class TurnFailed(Exception):
         self.file, self.error = file, error
 
 
+class Waiting(Exception):
+    """A log starts from another that is there and not read so far: nothing of it is written yet.
+
+    `behind` are the keys of such logs, where they are known.
+    """
+
+    def __init__(self, behind: list[int]) -> None:
+        """Keep which logs must be read first."""
+        super().__init__()
+        self.behind = behind
+
+
 class Writer:
-    """What the functions here share. One a database and a thread."""
+    """What the functions here share. One a database and a thread.
+
+    `patience(behind)` says whether a log that starts from these (None: from one that is not known) shall wait.
+    """
 
     def __init__(self, connection: apsw.Connection, settings: Settings, next_id: int) -> None:
-        """Write into `connection`; the first row gets the id `next_id`."""
+        """Write into `connection`; the first row gets the id `next_id`. Raises: ConfigError, OSError."""
         self.connection = connection
         self.settings = settings
         self.max_level = settings.max_level
         self.ids = settings.ids
         self.rows = Rows(connection, len(settings.classes), next_id)
-        self.floors = floors.read(settings.home, self.ids, settings.classes)
+        entries = overrides.read(settings.home)
+        self.floors = floors.gathered(entries, self.ids, settings.classes)
+        self.relabels = relabels.gathered(entries, self.ids, settings.classes)
+        self.kin = Kinship(connection, settings.rules.unknown, partial(_start_label, settings))
+        self.touched: set[int] = set()
+        self.patience: Callable[[list[int] | None], bool] = lambda behind: False
         self._keys: dict[tuple[str, Path, str], int] = {}
         self._kept: OrderedDict[int, tuple[int, Folding]] = OrderedDict()
 
@@ -93,9 +129,31 @@ class Writer:
             self._kept.popitem(last=False)
 
     def forget(self, mark: int) -> None:
-        """Forget what was rolled back: rows from id `mark` on, and every fold kept."""
+        """Forget what was rolled back: rows from id `mark` on, every fold kept, and new relations."""
         self.rows.forget(mark)
         self._kept.clear()
+        self.touched.clear()
+        self.kin.load()
+
+    def release(self, log: Log) -> None:
+        """Forget the fold of a log that was folded again from its start."""
+        self._kept.pop(log.id, None)
+
+
+class Names(msgspec.Struct):
+    """The anchors of a turn's records, from record `first_n` on."""
+
+    first_n: int = 0
+    blob: bytes = b""
+
+    def add(self, records: list[Record]) -> None:
+        """Add the next records."""
+        blob = kinfolk.anchors(records)
+        if not self.blob and blob:
+            self.first_n = records[0].n
+        elif not blob and self.blob:
+            blob = bytes(8 * len(records))
+        self.blob += blob
 
 
 class Turn(msgspec.Struct):
@@ -105,6 +163,9 @@ class Turn(msgspec.Struct):
     folding: Folding
     trusted: bool
     first_n: int
+    ear: Ear
+    rulings: tuple[Ruling, ...] = ()
+    names: Names = msgspec.field(default_factory=Names)
     counts: Counts = msgspec.field(default_factory=Counts)
 
 
@@ -137,6 +198,10 @@ def _text(item: Said | Called) -> str:
 def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     """Store how far a log is read now, with its label and its fold, beside the rows. Raises: apsw.Error."""
     log, counts, folding = turn.log, turn.counts, turn.folding
+    log.kin.steps = folding.state.steps
+    log.kin.first = log.kin.first or kinfolk.first_of(turn.names.blob)
+    if isinstance(turn.ear, Listener):
+        turn.ear.finish()
     log.label = folding.state.label
     log.peak = log.peak.join(log.label)
     log.seen = seen
@@ -146,6 +211,10 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     log.unreadable += counts.unreadable
     table.store_folding(writer.connection, log, turn.first_n, folding)
     table.store(writer.connection, log)
+    table.store_names(writer.connection, log.id, turn.names.first_n, turn.names.blob)
+    writer.kin.put(log)
+    writer.touched.add(log.key)
+    writer.kin.names(log.key, turn.names.blob, turn.names.first_n)
     folding.stored = folding.stored | folding.state.answered
     folding.events.clear()
     writer.keep(log, folding)
@@ -157,11 +226,21 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     log, folding, n, ts = turn.log, turn.folding, record.n, record.ts
     state = folding.state
     below = state.label.level <= writer.max_level
-    if record.about is not None and below:
-        log.tell(record.about)
+    ear = turn.ear
+    if record.about is not None:
+        if below:
+            log.tell(record.about)
+        if record.about.session is not None:
+            ear.session(n, record.about.session)
     if ts is not None:
         log.met(ts)
-    for item, label in fold(state, record, writer.settings.rules, turn.trusted):
+    rows = fold(state, record, writer.settings.rules, turn.trusted, ear)
+    turn.counts.records += 1
+    if ear.copies and rows:
+        rows = [] if ear.copied(record) else _joined(rows, ear.shared.get(n, LOWEST))
+    if turn.rulings and rows:
+        rows = [(item, _ruled(writer, turn, n, item, label)) for item, label in rows]
+    for item, label in rows:
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
@@ -170,9 +249,21 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
         else:
             source = Source(log.id, n, item.block, item.kind, ts)
         add(writer, turn, source, label, item)
-    turn.counts.records += 1
     if state.trail:
         _take_trail(writer, turn, record, below=below)
+
+
+def _joined(
+    rows: list[tuple[Said | Called, Label]], more: Label
+) -> list[tuple[Said | Called, Label]]:
+    return rows if more is LOWEST else [(item, label.join(more)) for item, label in rows]
+
+
+def _ruled(writer: Writer, turn: Turn, n: int, item: Said | Called, label: Label) -> Label:
+    """Return the label of a row as the owner has decided, where that was said of these very words."""
+    if not any(ruling.first <= n <= ruling.last for ruling in turn.rulings):
+        return label
+    return relabels.ruled(turn.rulings, relabels.name_of(writer.ids, n, item), n, label)
 
 
 def index_log(
@@ -182,17 +273,17 @@ def index_log(
 
     `number` is its row id where it has one. Without `budget` it is read to its end, and its last rows wait in
     `Writer.rows` for those of the next logs.
-    Raises: OSError when the file cannot be opened, with nothing written; TurnFailed; apsw.Error.
+    Raises: OSError when the file cannot be opened, and Waiting, with nothing written; TurnFailed; apsw.Error.
     """
     with opened(file) as (handle, seen):
         try:
             turn = _begin(writer, file, number, handle, seen)
-            more = _read(writer, file, turn, handle, budget)
+            more = _read(writer, file, turn, handle, budget, new=number is None)
             if budget is not None:
                 writer.rows.flush()
             reached("catch-up: rows added")
             set_progress(writer, turn, seen, handle)
-        except (apsw.Error, MemorydError):
+        except (apsw.Error, MemorydError, Waiting):
             raise
         except Exception as error:  # a log that trips us up must not stop the others
             raise TurnFailed(file, error) from error
@@ -214,13 +305,19 @@ def excluded(globs: Iterable[str], project: str | None) -> bool:
     return project is not None and any(fnmatchcase(project, glob) for glob in globs)
 
 
-def _read(writer: Writer, file: LogFile, turn: Turn, handle: int, budget: Budget | None) -> bool:
+def _read(
+    writer: Writer, file: LogFile, turn: Turn, handle: int, budget: Budget | None, *, new: bool
+) -> bool:
     """Read records until the file or the budget ends; say whether there may be more."""
     log = turn.log
     start, began = log.position.offset, monotonic()
     most = None if budget is None else budget.bytes
     batches = lines.read(handle, log.position, file.adapter, log=file.log, budget_bytes=most)
     for batch in batches:
+        if log.position.records == 0 and batch.records:
+            _meet(writer, file, turn, batch.records, new=new)
+        if file.adapter.named:
+            turn.names.add(batch.records)
         for record in batch.records:
             index_record(writer, turn, record)
         log.position = batch.position
@@ -233,6 +330,25 @@ def _read(writer: Writer, file: LogFile, turn: Turn, handle: int, budget: Budget
     return False
 
 
+def _meet(writer: Writer, file: LogFile, turn: Turn, records: list[Record], *, new: bool) -> None:
+    """Look where a log comes from before its first record is folded. Raises: Waiting."""
+    log = turn.log
+    told = kinfolk.peek(records)
+    if file.adapter.named:
+        told.first = kinfolk.first_of(kinfolk.anchors(records))
+    met = msgspec.structs.replace(log, kin=told)
+    for record in records[:_TOLD_BY]:
+        if record.about is not None:
+            met.tell(record.about)
+    if new and told.links:
+        behind = writer.kin.unread(met)
+        if behind != [] and writer.patience(behind):
+            raise Waiting(behind or [])
+    whole = frozenset(n for n, link in told.links if link.whole)
+    turn.ear = Listener(writer.kin, met, file.adapter, whole)
+    turn.ear.listen_for(log)
+
+
 def _exclude(writer: Writer, turn: Turn) -> None:
     """Take back everything of a log whose project turned out to be excluded."""
     log = turn.log
@@ -241,6 +357,7 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     log.state = table.EXCLUDED
     log.indexed = log.left_out = log.unreadable = 0
     turn.folding = Folding(State(turn.folding.state.label))
+    log.kin, log.heard, turn.names = kinfolk.Told(), NOTHING, Names()
     turn.counts = Counts()
 
 
@@ -257,6 +374,8 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
 
     Raises: OSError, also where a floor cannot be written: then nothing of this turn may be committed.
     """
+    writer.touched |= writer.kin.around(log.key)
+    writer.kin.drop(log.key)
     table.delete(writer.connection, log.id, len(writer.settings.classes))
     fresh = _new_log(writer, file, log.id)
     at = log.position.offset
@@ -274,16 +393,23 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
 
 
 def label_at_end(settings: Settings, file: LogFile, start: Label, handle: int) -> Label:
-    """Return the label that the whole file will have; its records are folded, not indexed.
+    """Return the label that the whole file will have by itself; its records are folded, not indexed.
 
+    What other logs say may change later, and counts as nothing.
     Raises: OSError.
     """
-    state, trusted = State(start), file.root.trusted
+    state, trusted, alone = State(start), file.root.trusted, Retelling(NOTHING)
     for batch in lines.read(handle, Position(), file.adapter, log=file.log):
         for record in batch.records:
-            fold(state, record, settings.rules, trusted)
+            fold(state, record, settings.rules, trusted, alone)
         state.trail.clear()
     return state.label
+
+
+def _start_label(settings: Settings, log: Log) -> Label:
+    """Return the label before a known log's first record."""
+    root = next((root for root in settings.roots if str(root.path) == log.place.root), None)
+    return begin(settings.rules, None if root is None else root.start, log.floor).label
 
 
 def start_of(settings: Settings, file: LogFile, floor: Label) -> Label:
@@ -296,7 +422,8 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
     floor = writer.floors.of(key)
     label = start_of(writer.settings, file, floor)
     session = table.session_of(place.log)
-    return Log(number, key, place, session, label=label, peak=label, floor=floor)
+    decided = writer.relabels.digest(key)
+    return Log(number, key, place, session, label=label, peak=label, floor=floor, decided=decided)
 
 
 def place_of(file: LogFile) -> Place:
@@ -314,7 +441,9 @@ def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen:
     log = progress(writer, file, number)
     if not _goes_on(writer, log, handle, seen):
         log = _start_over(writer, file, log, handle, seen)
-    return Turn(log, writer.folding(log), file.root.trusted, log.position.records)
+    ear = Listener(writer.kin, log, file.adapter)
+    rulings = writer.relabels.of(log.key)
+    return Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, rulings)
 
 
 def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:
@@ -323,7 +452,9 @@ def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> N
     `below`: the record itself is not above `max_class`; of one that is, no name is kept either.
     """
     folding, rules = turn.folding, writer.settings.rules
+    nameless = False
     for n, block, name, ok, level, untrusted in folding.state.trail:
+        nameless = nameless or name is None
         call = None if name is None else _place(folding, name)
         of = None if call is None else (call.n, call.block)
         without_call = name if below and name is not None and name.startswith(":") else None
@@ -331,7 +462,8 @@ def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> N
         if level > writer.settings.max_level and turn.log.why is None:
             turn.log.why = _why(rules, call, without_call)
     folding.state.trail.clear()
-    turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
+    if nameless:  # as what an unreadable line brings in is
+        turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
 
 
 def _place(folding: Folding, call: str) -> Open | None:

@@ -21,7 +21,7 @@ from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
 from memoryd.recall.block import Lessons
-from memoryd.serve import blocking, dumping, noting
+from memoryd.serve import blocking, brokering, dumping, gate, noting
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -117,7 +117,17 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 def table(memory: Memory) -> Methods:
-    """Return every method by name; which socket grants which is in `peers`."""
+    """Return every method by name, behind the gate; which socket grants which is in `peers`."""
+    bare = _bare(memory)
+    desk = memory.desk()
+    of_tools = gate.gated(bare, desk, person=False)
+    return {
+        **gate.gated(bare, desk, person=True),
+        **brokering.table(of_tools, memory.classes),
+    }
+
+
+def _bare(memory: Memory) -> Methods:
     return {
         "hello": Quick(fitting(Hello), lambda asker, args: hello(memory, asker, args)),
         "status": Slow(fitting(Nothing), lambda *given: status(memory, *given)),
@@ -178,6 +188,7 @@ async def status(memory: Memory, asker: Asker, args: Nothing, deadline: Deadline
 
 def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *told: str) -> Slow:
     """Return the reading method `name`; `told` are the parts of its answer that name what was told."""
+    desk = memory.desk()
 
     async def run(asker: Asker, args: Reading, deadline: Deadline) -> Answer:
         label = None
@@ -187,6 +198,7 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
+            noting.mark(desk, scope, _items(answer, told))
             memory.reads.note(asker, name, _named(answer, told), answer["label"])
             return answer
 
@@ -197,12 +209,17 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
 def _named(answer: Answer, parts: tuple[str, ...]) -> list[object]:
     """Return the ids of the records told, or the names of the sessions or projects listed."""
-    names: list[object] = []
+    kind = parts[0].removesuffix("s")
+    return [item.get("id", item.get(kind)) for item in _items(answer, parts)]
+
+
+def _items(answer: Answer, parts: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return what an answer tells of, in order."""
+    items: list[dict[str, Any]] = []
     for part in parts:
-        told = answer[part]
-        items: list[Any] = told if isinstance(told, list) else [told]
-        names.extend(item.get("id", item.get(part.removesuffix("s"))) for item in items)
-    return names
+        told: Any = answer[part]
+        items.extend(told if isinstance(told, list) else [told])
+    return items
 
 
 async def sync(memory: Memory, asker: Asker, args: Sync, deadline: Deadline) -> Answer:

@@ -5,7 +5,7 @@ the daemon folds from its log, joined with what it claims; one that does not act
 untrusted. The owner's socket can say that a person acts (`owner`), who then needs no label.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -16,8 +16,9 @@ import trio
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, NotGranted, Unavailable
 from memoryd.errors import Pending as Waits
+from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
-from memoryd.notes import handles, history, reading, verify, waiting
+from memoryd.notes import handles, history, names, reading, verify, waiting
 from memoryd.notes import request as asked
 from memoryd.notes.desk import Notes, owner_asks
 from memoryd.notes.reading import View
@@ -190,7 +191,7 @@ class Desk(msgspec.Struct, frozen=True):
         state = self.notes.journal.state
         return {
             "notes": len(state.live),
-            "pending": len(state.proposals),
+            "pending": len(state.proposals) - sum(state.calls.values()),
             "external": self.notes.outside,
             "fault": self.notes.journal.broken,
         }
@@ -214,6 +215,18 @@ def table(desk: Desk) -> Methods:
         "notes.reject": _owner(desk, RejectArgs, _reject),
         "notes.redact": _owner(desk, RedactArgs, _redact),
     }
+
+
+def mark(desk: Desk, scope: Scope, records: Iterable[dict[str, Any]]) -> None:
+    """Say of each note among `records` whether an edit of it waits for the owner; runs in a worker thread."""
+    found = [record for record in records if record.get("kind") == "note"]
+    if not found or desk.notes is None:
+        return
+    awaited: set[str] = set()
+    if scope.untrusted == "include":
+        awaited = {names.stored(desk.classes, place) for place in reading.awaited(desk.notes)}
+    for record in found:
+        record["pending"] = record["session"] in awaited
 
 
 def _form(form: type[Common]) -> Check:
@@ -314,7 +327,7 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     return asked.Asker(
         client=allowed.name,
         clearance=allowed.level,
-        session=label.join(_claimed(classes, args.label)),
+        session=label.join(claimed(classes, args.label)),
         tools=frozenset(allowed.tools),
         uid=peer.uid,
         pid=peer.pid,
@@ -323,12 +336,12 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     )
 
 
-def _claimed(classes: Classes, claimed: Claimed | None) -> Label:
+def claimed(classes: Classes, told: Claimed | None) -> Label:
     """Return the claimed label; a class that nobody knows is the highest."""
-    if claimed is None:
+    if told is None:
         return Label(0, False)
     try:
-        return Label(classes.level(claimed.cls), claimed.untrusted)
+        return Label(classes.level(told.cls), told.untrusted)
     except LabelError:
         return classes.highest
 

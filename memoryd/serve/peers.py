@@ -18,7 +18,8 @@ from memoryd.labels import Classes
 _UCRED = struct.Struct("3i")
 RECALL = frozenset({"recall", "get", "sessions", "projects", "sync"})
 """The methods that the grant ``recall`` gives."""
-ALWAYS = frozenset({"hello", "status", "subscribe"})
+ALWAYS = frozenset({"hello", "status", "subscribe", "tool.list", "tool.call"})
+"""The methods of every socket; a tool is listed and called where the socket grants its method."""
 NOTES = {
     "memory_view": frozenset({"notes.view", "notes.list", "block"}),
     **{
@@ -87,6 +88,8 @@ def capability(setting: Socket, classes: Classes) -> Capability:
     for tool, given in NOTES.items():
         if everything or tool in setting.tools:
             methods |= given
+    if everything or "recall_open" in setting.tools:
+        methods |= {"get"}
     if owner:
         methods |= OWNER
     return Capability(

@@ -370,7 +370,7 @@ def test_floors_survive_lines_that_nobody_can_read(world):
     path = world.state / floors.FILE
     floors.append(world.state, place, Label(1, True), settings.classes, "x")
     with path.open("ab") as file:
-        file.write(b'{"kind":"relabel","log":7}\n{"kind":"floor","cut')
+        file.write(b'{"kind":"forget","source":"x","root":"/r","log":"b"}\n{"kind":"floor","cut')
     floors.append(world.state, place, Label(2, False), settings.classes, "x")
     read = floors.read(world.state, settings.ids, settings.classes)
     assert read.of(settings.ids.log_key(*place)) == Label(2, True)

@@ -144,6 +144,8 @@ async def test_hello_tells_what_the_socket_is_and_no_class_above_it(user_home: P
             "status",
             "subscribe",
             "sync",
+            "tool.call",
+            "tool.list",
         ],
         "limits": {"request_bytes": 1 << 20, "answer_bytes": 8 << 20, "in_flight": 32},
     }
@@ -192,7 +194,8 @@ async def test_recall_answers_up_to_the_socket_s_clearance(user_home: Path) -> N
     ("label", "max_class", "highest"),
     [
         (Label(0, False), None, "public"),
-        (Label(0, True), "internal", "internal"),
+        (Label(0, False), "internal", "internal"),
+        (Label(1, True), "internal", "internal"),
         (Label(1, False), "public", "public"),
         (Label(3, False), None, "internal"),
         (None, "public", "public"),

@@ -59,6 +59,7 @@ def test_without_a_grant_only_hello_and_status_answer() -> None:
         ("memory_insert", {"notes.insert"}),
         ("memory_delete", {"notes.delete"}),
         ("memory_rename", {"notes.rename"}),
+        ("recall_open", {"get"}),
     ],
 )
 def test_each_tool_of_notes_grants_its_methods(tool: str, methods: set[str]) -> None:
