@@ -137,7 +137,7 @@ class Writer:
         self.kin.load()
 
     def release(self, log: Log) -> None:
-        """Forget the fold of a log that was folded again from its start."""
+        """Forget the fold of a log whose rows were made or deleted outside of its turns."""
         self._kept.pop(log.id, None)
 
 

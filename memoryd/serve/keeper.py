@@ -14,15 +14,14 @@ from typing import NamedTuple, TypeVar
 import structlog
 import trio
 
-from memoryd import db, index
+from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
-from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status, schema
+from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.fresh import Fresh
-from memoryd.index.search import Reader
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
@@ -39,8 +38,6 @@ FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
 SYNC_S = 10.0
 """How long forgetting waits for what is on the disk to be read first."""
-DAY_S = 86_400.0
-"""How long between two looks through the whole index."""
 PROGRESS_S = 0.5
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
@@ -209,49 +206,28 @@ class Keeper:
             self._wake.set()
             await self._rounds.park()
 
-    async def look_after(self) -> None:
-        """Look through the index now and once a day, and have it rebuilt where it is damaged.
+    @property
+    def generation(self) -> str:
+        """Return the name of what is served; "" where nothing is."""
+        return self._generation
 
-        At the start its tables are held against each other; each day also every word against its text.
-        """
-        words = False
-        while True:
-            while not self._generation:
-                await self._rounds.park()
-            await self._look(words=words)
-            words = True
-            await trio.sleep(DAY_S)
+    async def served(self) -> None:
+        """Return once an index is served."""
+        while not self._generation:
+            await self._rounds.park()
 
-    async def _look(self, *, words: bool) -> None:
-        generation, classes = self._generation, len(self.settings.classes)
-        deadline = db.Deadline()
-
-        def work(reader: Reader) -> bool:
-            return schema.healthy(reader.connection, classes, deadline, words=words)
-
-        try:
-            well = await self._readers.read(work, deadline)
-        except trio.Cancelled:
-            deadline.cancel()
-            raise
-        except MemorydError as error:
-            log.warning("the index could not be looked through", code=error.code)
-            return
-        if generation != self._generation or self._index is None:
-            return  # another has taken its place meanwhile
-        if not well:
-            log.warning("the index is damaged; it is set aside and rebuilt")
-            await self._distrust()
-        elif words:
-            await self._write(self._index.purge)
-            self._wake.set()
-
-    async def _distrust(self) -> None:
-        """Serve nothing, and set the index aside: the next turn rebuilds it."""
+    async def distrust(self) -> None:
+        """Serve nothing, and set the index aside: the next turn has it rebuilt."""
         if self._index is not None:
             await trio.to_thread.run_sync(self._readers.withdraw)
             self._generation = ""
             await self._write(self._index.distrust)
+            self._wake.set()
+
+    async def purge(self) -> None:
+        """Have the words of deleted rows taken out of the file."""
+        if self._index is not None:
+            await self._write(self._index.purge)
             self._wake.set()
 
     def reindex(self) -> str:
