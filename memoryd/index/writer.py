@@ -225,6 +225,8 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
             add(writer, turn, source, label, item)
     if state.trail:
         take(turn, record, writer.settings, below=below)
+    if below and log.why is None and state.label.level > writer.max_level:
+        log.why = "what another log had met"
 
 
 def _joined(
