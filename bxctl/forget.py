@@ -19,6 +19,9 @@ VERSION = 1
 WAIT_MS = 600_000
 """How long one waits for the last byte to be gone."""
 
+KINDS = {"reads": "lines of the read log"}
+"""What was derived from records, as a person calls it; other kinds are called what they are."""
+
 Told = dict[str, Any]
 
 
@@ -60,9 +63,9 @@ def _undo(context: Context, memory: Memory, act: str) -> int:
     if context.out.json:
         context.out.value("remembered", VERSION, told)
         return 0
-    output.say(f"{told['logs']:,} logs are read again; lessons that went do not come back")
+    output.say(f"logs read again: {told['logs']:,}; lessons that went do not come back")
     if told["gone"]:
-        output.say(f"{told['gone']:,} logs are gone, and with them what they held")
+        output.say(f"logs that are gone, with what they held: {told['gone']:,}")
     return 0
 
 
@@ -86,11 +89,13 @@ def _print(context: Context, told: Told, *, preview: bool) -> None:
 def _parts(told: Told, *, preview: bool) -> Iterator[Part]:
     verb = "would go" if preview else "went"
     copies = f", {told['copies']:,} copies of vanished logs" if told["copies"] else ""
-    more = "".join(f", {many:,} {kind}" for kind, many in sorted(told["derived"].items()))
+    more = "".join(
+        f", {many:,} {KINDS.get(kind, kind)}" for kind, many in sorted(told["derived"].items())
+    )
     yield Para(
         (
             Span(f"{told['rows']:,} rows", "head"),
-            Span(f" of {len(told['logs']):,} logs {verb}{copies}{more}"),
+            Span(f" of {_logs(len(told['logs']))} {verb}{copies}{more}"),
         )
     )
     rows: list[tuple[Cell, ...]] = [
@@ -104,6 +109,10 @@ def _parts(told: Told, *, preview: bool) -> Iterator[Part]:
     yield Grid(
         ("rows", "of it", "session, project, log"), rows, right=frozenset({0}), give=frozenset({2})
     )
+
+
+def _logs(many: int) -> str:
+    return "1 log" if many == 1 else f"{many:,} logs"
 
 
 def _log(one: Told, *, preview: bool) -> Cell:
@@ -122,13 +131,17 @@ def _said(told: Told, *, preview: bool) -> Iterator[str]:
     held = sum(one["held"] for one in told["logs"])
     if preview:
         if held:
-            yield f"{held:,} log files stay as they are; --delete-log deletes those of which all goes"
+            yield f"{_files(held)} as it is; --delete-log deletes what is forgotten whole"
         return
     if not told["purged"]:
         yield "no search finds it; its words are still being taken out of the file (`bxctl status` tells)"
     if held:
-        yield f"{held:,} log files still hold the words; memoryd will not read them again"
+        yield f"{_files(held)}, and holds the words; memoryd will not read them again"
         yield f"to take it back: bxctl memory forget --undo {told['act']}"
+
+
+def _files(many: int) -> str:
+    return "1 log file stays" if many == 1 else f"each of {many:,} log files stays"
 
 
 COMMANDS = (

@@ -153,6 +153,13 @@ Tree = dict[str, "str | Tree"]
 TREE: Tree = {
     "status": "bxctl.status",
     "reindex": "bxctl.reindex",
+    "doctor": "bxctl.doctor",
+    "hook": {
+        "claude-code": "bxctl.hooks",
+        "codex": "bxctl.hooks",
+        "opencode": "bxctl.hooks",
+    },
+    "mcp": "bxctl.mcp",
     "memory": {
         "search": "bxctl.memory",
         "show": "bxctl.memory",
@@ -163,7 +170,11 @@ TREE: Tree = {
         "sync": "bxctl.memory",
         "reads": "bxctl.reads",
         "forget": "bxctl.forget",
+<<<<<<< HEAD
         "label": "bxctl.label",
+=======
+        "block": "bxctl.block",
+>>>>>>> w/forget
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",
@@ -192,5 +203,6 @@ TREE: Tree = {
 GROUP_HELP = {
     "memory": "Look into what is remembered: search, show, list.",
     "lessons": "What failed, what mended it, and whether telling anyone helped.",
+    "hook": "What a harness runs at the turns of a session; `bxctl install` registers it.",
     "notes": "Read, write, answer and undo notes. A path is CLASS/NAME.md.",
 }

@@ -21,6 +21,8 @@ VERSION = 1
 LIMIT = 50
 """Answers shown to who names no `--limit`: the newest."""
 MOST = 1_000_000
+NAMED = 3
+"""Sessions named of one answer; JSON has all."""
 
 
 def reads(context: Context, *, session: str | None, since: int | None, limit: int | None) -> int:
@@ -79,7 +81,9 @@ def _what(one: "Told") -> Cell:
     """Return how much was told, of which sessions, and to which session."""
     many = len(one.ids)
     told = cell("a page of everything" if one.method == "dump" else f"{many:,} told")
-    of = cell(f"of {', '.join(map(safe.line, one.sessions))}", "dim") if one.sessions else ()
+    named = [safe.line(name) for name in one.sessions[:NAMED]]
+    more = f" and {len(one.sessions) - NAMED:,} more" if len(one.sessions) > NAMED else ""
+    of = cell(f"of {', '.join(named)}{more}", "dim") if named else ()
     to = (Span(f"to {safe.line(one.caller)}", "class1"),) if one.caller else ()
     return joined((told, of, to))
 

@@ -24,6 +24,7 @@ from memoryd.index.search import Reader
 from memoryd.notes.desk import Notes
 from memoryd.serve import listening, telling
 from memoryd.serve.connection import Traffic
+from memoryd.serve.inspecting import look_after
 from memoryd.serve.keeper import SWEEP_S, Keeper
 from memoryd.serve.methods import Memory, table
 from memoryd.serve.peers import capability
@@ -31,6 +32,7 @@ from memoryd.serve.readers import Readers
 from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
+from memoryd.serve.topics import Topics
 from memoryd.sources.watch import EVERYTHING, Watcher
 
 STOP_S = 5.0
@@ -107,8 +109,9 @@ class Daemon:
         self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / READS)
-        readers = Readers(self._reader)
-        self._keeper = Keeper(settings, readers)
+        readers = self._readers = Readers(self._reader)
+        topics = Topics(settings.classes)
+        self._keeper = Keeper(settings, readers, topics)
         memory = Memory(
             classes=settings.classes,
             readers=readers,
@@ -120,6 +123,8 @@ class Daemon:
             notes=notes,
             notes_fault=notes_fault,
             derived=derived,
+            key=settings.key,
+            topics=topics,
         )
         self._notes, self._desk = notes, memory.desk()
         self._server = Server(table(memory), Traffic())
@@ -135,7 +140,9 @@ class Daemon:
                 await nursery.start(self._keeper.run)
                 await nursery.start(self._watch)
                 nursery.start_soon(self._look_after_notes)
-                nursery.start_soon(self._keeper.look_after)
+                nursery.start_soon(
+                    look_after, self._keeper, self._readers, len(self._settings.classes)
+                )
                 tell_manager("READY=1")
                 logger.info("serving", home=str(self._settings.home), pid=os.getpid())
                 await _asked_to_stop(received)
@@ -192,6 +199,7 @@ class Daemon:
             "version": self._version,
             "pid": os.getpid(),
             "home": str(self._settings.home),
+            "config": config.fingerprint(self._settings.config),
             "sockets": [
                 {
                     "name": each.capability.name,

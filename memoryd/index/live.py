@@ -21,6 +21,7 @@ from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
 from memoryd.index.following import Following, reason_of
 from memoryd.index.forgetting import Forgotten, Hook
+from memoryd.index.fresh import Fresh, fresh
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
@@ -87,6 +88,20 @@ class Index:
     def fault(self) -> str:
         """Return the code of what the last try to write met; "" when it went well."""
         return "" if self._fault is None else self._fault.code
+
+    def mark(self) -> int:
+        """Return the number of the next row, for `fresh`; 0 where there is no index."""
+        return 0 if self._following is None else self._following.writer.rows.mark()
+
+    def fresh(self, since: int) -> list[Fresh]:
+        """Return what came in from row `since` on, notes aside; nothing where it cannot be read."""
+        if self._following is None or since == self.mark():
+            return []
+        settings = self.settings
+        try:
+            return fresh(self._following.connection, settings.ids, len(settings.classes), since)
+        except apsw.Error:
+            return []  # what is wrong with the file, the next turn meets and tells
 
     def changed(self, paths: Iterable[Path]) -> None:
         """Take the hint that these files may have changed."""

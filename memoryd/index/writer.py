@@ -137,7 +137,7 @@ class Writer:
         self.kin.load()
 
     def release(self, log: Log) -> None:
-        """Forget the fold of a log that was folded again from its start."""
+        """Forget the fold of a log whose rows were made or deleted outside of its turns."""
         self._kept.pop(log.id, None)
 
 
@@ -208,12 +208,11 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
         log.met(ts)
     rows = fold(state, record, writer.settings.rules, turn.trusted, ear)
     turn.counts.records += 1
-    if ear.copies and rows:
-        rows = [] if ear.copied(record) else _joined(rows, ear.shared.get(n, LOWEST))
-    if turn.rulings and rows:
-        rows = [(item, _ruled(writer, turn, n, item, label)) for item, label in rows]
+    copy = ear.copies and ear.copied(record)
+    if (ear.shared or turn.rulings) and rows:
+        rows = _decided(writer, turn, n, rows)
     for item, label in rows:
-        gone = turn.tomb is not None and turn.forgotten(n, item.block, ts)
+        gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
@@ -225,21 +224,26 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
             add(writer, turn, source, label, item)
     if state.trail:
         take(turn, record, writer.settings, below=below)
-    if below and log.why is None and state.label.level > writer.max_level:
-        log.why = "what another log had met"
+    if below and state.label.level > writer.max_level:
+        log.why = log.why or "what another log had met"
 
 
-def _joined(
-    rows: list[tuple[Said | Called, Label]], more: Label
+def _decided(
+    writer: Writer, turn: Turn, n: int, rows: list[tuple[Said | Called, Label]]
 ) -> list[tuple[Said | Called, Label]]:
-    return rows if more is LOWEST else [(item, label.join(more)) for item, label in rows]
+    """Return the rows of record `n` joined with what its copies have, and as the owner has decided.
 
-
-def _ruled(writer: Writer, turn: Turn, n: int, item: Said | Called, label: Label) -> Label:
-    """Return the label of a row as the owner has decided, where that was said of these very words."""
-    if not any(ruling.first <= n <= ruling.last for ruling in turn.rulings):
-        return label
-    return relabels.ruled(turn.rulings, relabels.name_of(writer.ids, n, item), n, label)
+    That was said of a row's very words, and holds for no others.
+    """
+    more = turn.ear.shared.get(n, LOWEST)
+    joined = [(item, label.join(more)) for item, label in rows]
+    rulings = [ruling for ruling in turn.rulings if ruling.first <= n <= ruling.last]
+    return [
+        (item, relabels.ruled(rulings, relabels.name_of(writer.ids, n, item), label))
+        if rulings
+        else (item, label)
+        for item, label in joined
+    ]
 
 
 def index_log(
@@ -375,3 +379,61 @@ def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen:
     turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear)
     turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
     return turn
+<<<<<<< HEAD
+=======
+
+
+def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:
+    """Take the events of one record out of the fold's state, calls by their places.
+
+    `below`: the record itself is not above `max_class`; of one that is, no name is kept either, nor of one
+    that is forgotten.
+    """
+    folding, rules = turn.folding, writer.settings.rules
+    origins = _origins(record) if below else {}
+    nameless = False
+    for n, block, name, ok, level, untrusted in folding.state.trail:
+        nameless = nameless or name is None
+        call = None if name is None else _place(folding, name)
+        of = None if call is None else (call.n, call.block)
+        without_call = name if below and name is not None and name.startswith(":") else None
+        event = Event(n, block, of, without_call, ok, level, untrusted, origins.get(block))
+        gone = turn.forgotten(n, block, record.ts)
+        folding.events.append(event.bare() if gone else event)
+        if level > writer.settings.max_level and turn.log.why is None:
+            turn.log.why = FORGOTTEN if gone else _why(rules, call, without_call)
+    folding.state.trail.clear()
+    if nameless:  # as what an unreadable line brings in is
+        turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
+
+
+FORGOTTEN = "a forgotten record"
+
+
+def _origins(record: Record) -> dict[int, tuple[str, ...]]:
+    """Return the paths from which came what came without a call, masked, by block."""
+    found: dict[int, tuple[str, ...]] = {}
+    for item in record.items:
+        if isinstance(item, Brought) and isinstance(item.args, dict):
+            told = item.args.get("path")
+            paths = told if isinstance(told, list) else [told]
+            texts = (storable(secrets(path)) for path in paths if isinstance(path, str))
+            found[item.block] = (*found.get(item.block, ()), *texts)
+    return found
+
+
+def _place(folding: Folding, call: str) -> Open | None:
+    return folding.places.get(call) or folding.places.get(call_hash(call))
+
+
+def _why(rules: Rules, call: Open | None, brought: str | None) -> str:
+    """Say in a few words what raised a log above `max_class`."""
+    if call is not None:
+        if not call.tool:
+            return "a call above max_class"
+        return call.tool if rules.known(call.tool) else f"{call.tool} (no rule)"
+    if brought is not None:
+        name = brought.removeprefix(":")
+        return name if rules.known(name, brought=True) else f"{name} (no rule)"
+    return "a line or a result that nobody can place"
+>>>>>>> w/forget

@@ -14,18 +14,19 @@ from typing import NamedTuple, TypeVar
 import structlog
 import trio
 
-from memoryd import db, index
+from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
-from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status, schema
+from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
-from memoryd.index.search import Reader
+from memoryd.index.fresh import Fresh
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
-from memoryd.serve.telling import Rebuilding
+from memoryd.serve.telling import Rebuilding, Told, rebuild_view
+from memoryd.serve.topics import Topic, Topics
 
 Result = TypeVar("Result")
 
@@ -37,8 +38,7 @@ FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
 SYNC_S = 10.0
 """How long forgetting waits for what is on the disk to be read first."""
-DAY_S = 86_400.0
-"""How long between two looks through the whole index."""
+PROGRESS_S = 0.5
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
@@ -55,13 +55,15 @@ class Turn(NamedTuple):
     why: str
     generation: str
     fault: str
+    fresh: list[Fresh]
 
 
 class Keeper:
     """The keeper of one state folder's index; `run` it once."""
 
-    def __init__(self, settings: Settings, readers: Readers) -> None:
+    def __init__(self, settings: Settings, readers: Readers, topics: Topics | None = None) -> None:
         self.settings, self._readers = settings, readers
+        self._topics = topics
         self.rebuilding: Rebuilding | None = None
         self._index: Index | None = None
         self._slot = trio.CapacityLimiter(1)
@@ -162,7 +164,7 @@ class Keeper:
         work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
         done = await self._write(work)
         if not dry:
-            log.info("forgotten", act=done.act, rows=done.rows, logs=len(done.logs))
+            log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
             self.sweep_soon()
         return done
 
@@ -171,7 +173,7 @@ class Keeper:
         if self._index is None:
             raise Unavailable("there is no index yet", remedy="ask again in a moment")
         counts = await self._write(self._index.remember, act)
-        log.info("remembered", act=act, logs=counts[0])
+        log.info("remembered", job=act, logs=counts[0])
         await self.synced(None)
         return counts
 
@@ -204,49 +206,28 @@ class Keeper:
             self._wake.set()
             await self._rounds.park()
 
-    async def look_after(self) -> None:
-        """Look through the index now and once a day, and have it rebuilt where it is damaged.
+    @property
+    def generation(self) -> str:
+        """Return the name of what is served; "" where nothing is."""
+        return self._generation
 
-        At the start its tables are held against each other; each day also every word against its text.
-        """
-        words = False
-        while True:
-            while not self._generation:
-                await self._rounds.park()
-            await self._look(words=words)
-            words = True
-            await trio.sleep(DAY_S)
+    async def served(self) -> None:
+        """Return once an index is served."""
+        while not self._generation:
+            await self._rounds.park()
 
-    async def _look(self, *, words: bool) -> None:
-        generation, classes = self._generation, len(self.settings.classes)
-        deadline = db.Deadline()
-
-        def work(reader: Reader) -> bool:
-            return schema.healthy(reader.connection, classes, deadline, words=words)
-
-        try:
-            well = await self._readers.read(work, deadline)
-        except trio.Cancelled:
-            deadline.cancel()
-            raise
-        except MemorydError as error:
-            log.warning("the index could not be looked through", code=error.code)
-            return
-        if generation != self._generation or self._index is None:
-            return  # another has taken its place meanwhile
-        if not well:
-            log.warning("the index is damaged; it is set aside and rebuilt")
-            await self._distrust()
-        elif words:
-            await self._write(self._index.purge)
-            self._wake.set()
-
-    async def _distrust(self) -> None:
-        """Serve nothing, and set the index aside: the next turn rebuilds it."""
+    async def distrust(self) -> None:
+        """Serve nothing, and set the index aside: the next turn has it rebuilt."""
         if self._index is not None:
             await trio.to_thread.run_sync(self._readers.withdraw)
             self._generation = ""
             await self._write(self._index.distrust)
+            self._wake.set()
+
+    async def purge(self) -> None:
+        """Have the words of deleted rows taken out of the file."""
+        if self._index is not None:
+            await self._write(self._index.purge)
             self._wake.set()
 
     def reindex(self) -> str:
@@ -265,7 +246,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep)
+            turn = await self._write(_turn, open_index, sweep, self._follows("record"))
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -286,6 +267,8 @@ class Keeper:
         if turn.generation != self._generation:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
+        if self._topics is not None:
+            self._topics.records(turn.fresh)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
@@ -302,12 +285,14 @@ class Keeper:
             await trio.to_thread.run_sync(self._readers.shut)
         self._generation = generation
         self._readers.open()
+        self._tell("index", {"generation": generation})
         log.info("the index is served", generation=generation[:8])
 
     async def _unready(self, turn: Turn) -> None:
         """Serve nothing, and see that a rebuild is under way."""
         if self._generation:
             self._generation = ""
+            self._tell("index", {"generation": None})
             await trio.to_thread.run_sync(self._readers.withdraw)
         running = self.rebuilding is not None and self.rebuilding.state == "running"
         if not running and trio.current_time() >= self._rebuild_at:
@@ -318,9 +303,11 @@ class Keeper:
         """Build a new index in a process of its own and put it in the place of the old one."""
         log.info("rebuilding the index", job=job.job)
         work = Rebuild(self.settings)
+        self._nursery.start_soon(self._tell_progress, job)
         try:
             built = await self._build(work, job)
             await self._write(partial(self._publish, built))
+            self._tell("index", {"generation": self._generation})
         except MemorydError as error:
             log.warning("the rebuild failed", job=job.job, code=error.code, problem=error.message)
             self._failed(job, error)
@@ -330,7 +317,26 @@ class Keeper:
         else:
             job.state, job.counts, job.seconds = "done", built.counts, built.seconds
             log.info("rebuilt the index", job=job.job, seconds=built.seconds, **_keys(built.counts))
+        self._publish_progress(job)
         self._wake.set()
+
+    async def _tell_progress(self, job: Rebuilding) -> None:
+        """Tell the owner twice a second how far a rebuild is."""
+        while job.state == "running":
+            self._publish_progress(job)
+            await trio.sleep(PROGRESS_S)
+
+    def _publish_progress(self, job: Rebuilding) -> None:
+        self._tell("progress", rebuild_view(job) or {}, owner=True)
+
+    def _follows(self, topic: Topic) -> bool:
+        """Say whether somebody is told of `topic`."""
+        return self._topics is not None and self._topics.wanted(topic)
+
+    def _tell(self, topic: Topic, told: Told, *, owner: bool = False) -> None:
+        """Tell of something that holds no stored text."""
+        if self._topics is not None:
+            self._topics.publish(topic, told, owner=owner, labelled=False)
 
     def _failed(self, job: Rebuilding, error: MemorydError) -> None:
         job.state, job.error, job.remedy = "failed", error.message, error.remedy
@@ -372,10 +378,14 @@ class Keeper:
         return [root.path.joinpath(*parts) for root in self.settings.roots]
 
 
-def _turn(open_index: Index, sweep: bool) -> Turn:
-    """Look at all folders if it is time, read what has changed, tell how things are."""
+def _turn(open_index: Index, sweep: bool, followed: bool) -> Turn:
+    """Look at all folders if it is time, read what has changed, tell how things are.
+
+    `followed`: somebody wants to know what came in.
+    """
     if sweep:
         open_index.sweep()
+    mark = open_index.mark() if followed else 0
     counts, more = open_index.catch_up()
     return Turn(
         counts,
@@ -385,6 +395,7 @@ def _turn(open_index: Index, sweep: bool) -> Turn:
         open_index.why,
         open_index.generation,
         open_index.fault,
+        open_index.fresh(mark) if followed and counts.indexed else [],
     )
 
 

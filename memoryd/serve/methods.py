@@ -24,7 +24,8 @@ from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
-from memoryd.serve import dumping, forgetting, noting, relabelling
+from memoryd.recall.block import Lessons
+from memoryd.serve import blocking, brokering, dumping, forgetting, gate, noting, relabelling
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -32,6 +33,8 @@ from memoryd.serve.noting import Desk
 from memoryd.serve.peers import ALL, Asker
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
+from memoryd.serve.topics import table as following
 
 METHODS = tuple(sorted(ALL))
 """The name of every method."""
@@ -113,14 +116,41 @@ class Memory(msgspec.Struct, frozen=True):
     notes_fault: str = ""
     derived: Sequence[Hook] = ()
     """Who takes away what was derived from records that are forgotten."""
+    key: bytes = b""
+    """Seals the memory block."""
+    told_lessons: Lessons | None = None
+    """What lessons the memory block tells."""
+    topics: Topics | None = None
+    """Who is told of what happens; None: nobody but those who ask these methods."""
+
+    def followed(self) -> Topics:
+        """Return who is told of what happens."""
+        return self.topics or Topics(self.classes)
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
-        return Desk(self.notes, self.notes_fault, self.classes, self.keeper, self.reads)
+        return Desk(
+            self.notes,
+            self.notes_fault,
+            self.classes,
+            self.keeper,
+            self.reads,
+            self.followed(),
+        )
 
 
 def table(memory: Memory) -> Methods:
-    """Return every method by name; which socket grants which is in `peers`."""
+    """Return every method by name, behind the gate; which socket grants which is in `peers`."""
+    bare = _bare(memory)
+    desk = memory.desk()
+    of_tools = gate.gated(bare, desk, person=False)
+    return {
+        **gate.gated(bare, desk, person=True),
+        **brokering.table(of_tools, memory.classes),
+    }
+
+
+def _bare(memory: Memory) -> Methods:
     return {
         "hello": Quick(fitting(Hello), lambda asker, args: hello(memory, asker, args)),
         "status": Slow(fitting(Nothing), lambda *given: status(memory, *given)),
@@ -134,6 +164,8 @@ def table(memory: Memory) -> Methods:
         **relabelling.table(memory.keeper),
         **forgetting.table(memory.keeper, (memory.reads.forget, *memory.derived)),
         **noting.table(memory.desk()),
+        **following(memory.followed(), memory.classes),
+        **blocking.table(memory.desk(), memory.key, memory.told_lessons),
     }
 
 
@@ -181,6 +213,7 @@ async def status(memory: Memory, asker: Asker, args: Nothing, deadline: Deadline
 
 def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *told: str) -> Slow:
     """Return the reading method `name`; `told` are the parts of its answer that name what was told."""
+    desk = memory.desk()
 
     async def run(asker: Asker, args: Reading, deadline: Deadline) -> Answer:
         label = None
@@ -190,13 +223,14 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
+            noting.mark(desk, scope, _items(answer, told))
             memory.reads.note(
                 asker,
                 name,
                 _named(answer, told),
                 answer["label"],
                 caller=None if args.caller is None else args.caller.log,
-                sessions=[item["session"] for item in _items(answer, told) if "session" in item],
+                sessions=[item["session"] for item in _items(answer, told) if "id" in item],
             )
             return answer
 
@@ -207,15 +241,16 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
 def _named(answer: Answer, parts: tuple[str, ...]) -> list[object]:
     """Return the ids of the records told, or the names of the sessions or projects listed."""
-    return [item.get("id", item.get(parts[0].removesuffix("s"))) for item in _items(answer, parts)]
+    kind = parts[0].removesuffix("s")
+    return [item.get("id", item.get(kind)) for item in _items(answer, parts)]
 
 
 def _items(answer: Answer, parts: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return what an answer holds under the names of `parts`, one after the other."""
+    """Return what an answer tells of, in order."""
     items: list[dict[str, Any]] = []
     for part in parts:
         told: Any = answer[part]
-        items += told if isinstance(told, list) else [told]
+        items.extend(told if isinstance(told, list) else [told])
     return items
 
 

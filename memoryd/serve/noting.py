@@ -5,7 +5,7 @@ the daemon folds from its log, joined with what it claims; one that does not act
 untrusted. The owner's socket can say that a person acts (`owner`), who then needs no label.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -15,17 +15,21 @@ import trio
 
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, NotGranted, Unavailable
+from memoryd.errors import Pending as Waits
+from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
-from memoryd.notes import handles, history, reading, verify, waiting
+from memoryd.notes import handles, history, names, reading, verify, waiting
 from memoryd.notes import request as asked
 from memoryd.notes.desk import Notes, owner_asks
 from memoryd.notes.reading import View
 from memoryd.notes.request import Edit
 from memoryd.notes.rights import Command
+from memoryd.serve import notices
 from memoryd.serve.asking import Caller, scope_of
 from memoryd.serve.calls import Check, Common, Methods, Slow, fitting
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
 
 Answer = dict[str, Any]
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
@@ -169,6 +173,7 @@ class Desk(msgspec.Struct, frozen=True):
     classes: Classes
     keeper: Keeper
     reads: Reads
+    topics: Topics
 
     def open(self) -> Notes:
         """Return the open notes. Raises: Unavailable."""
@@ -186,7 +191,7 @@ class Desk(msgspec.Struct, frozen=True):
         state = self.notes.journal.state
         return {
             "notes": len(state.live),
-            "pending": len(state.proposals),
+            "pending": len(state.proposals) - sum(state.calls.values()),
             "external": self.notes.outside,
             "fault": self.notes.journal.broken,
         }
@@ -212,6 +217,18 @@ def table(desk: Desk) -> Methods:
     }
 
 
+def mark(desk: Desk, scope: Scope, records: Iterable[dict[str, Any]]) -> None:
+    """Say of each note among `records` whether an edit of it waits for the owner; runs in a worker thread."""
+    found = [record for record in records if record.get("kind") == "note"]
+    if not found or desk.notes is None:
+        return
+    awaited: set[str] = set()
+    if scope.untrusted == "include":
+        awaited = {names.stored(desk.classes, place) for place in reading.awaited(desk.notes)}
+    for record in found:
+        record["pending"] = record["session"] in awaited
+
+
 def _form(form: type[Common]) -> Check:
     """Return the check of a method's arguments, whose refusals are those of check 1."""
     check = fitting(form)
@@ -232,11 +249,11 @@ def _looks(
     async def run(asker: Asker, args: Looking, deadline: Deadline) -> Answer:
         label = None if args.caller is None else await desk.keeper.label_of(args.caller)
         scope = scope_of(asker.capability, desk.classes, args.max_class, label)
-        if not scope.covers_project(None):
-            raise handles.absent()  # a socket limited to projects sees what belongs to them only
+        if not scope.covers_project(None):  # a limited socket sees what belongs to its projects
+            raise handles.absent()
         view = View(scope.level, scope.untrusted == "include", scope.owner)
+        log = args.caller.log if args.caller else None
         answer = await _run(desk, partial(look, args, view))
-        log = None if args.caller is None else args.caller.log
         desk.reads.note(asker, name, _named(answer), answer["label"], caller=log)
         return answer
 
@@ -263,12 +280,16 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
     async def run(asker: Asker, args: Editing, deadline: Deadline) -> Answer:
         who = await _asker(desk, asker, args)
         edit = edit_of(command, args)
-        answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        try:
+            answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        except Waits as waits:
+            notices.proposed(desk.topics, desk.classes, waits)
+            raise
+        notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
         desk.keeper.changed([desk.open().store.root])
         if "snippet" in answer:
-            desk.reads.note(
-                asker, f"notes.{command}", [answer["path"]], answer["label"], caller=who.log
-            )
+            method = f"notes.{command}"
+            desk.reads.note(asker, method, _named(answer), answer["label"], caller=who.log)
         return answer
 
     return Slow(_form(form), run)
@@ -308,7 +329,7 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     return asked.Asker(
         client=allowed.name,
         clearance=allowed.level,
-        session=label.join(_claimed(classes, args.label)),
+        session=label.join(claimed(classes, args.label)),
         tools=frozenset(allowed.tools),
         uid=peer.uid,
         pid=peer.pid,
@@ -317,12 +338,12 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     )
 
 
-def _claimed(classes: Classes, claimed: Claimed | None) -> Label:
+def claimed(classes: Classes, told: Claimed | None) -> Label:
     """Return the claimed label; a class that nobody knows is the highest."""
-    if claimed is None:
+    if told is None:
         return Label(0, False)
     try:
-        return Label(classes.level(claimed.cls), claimed.untrusted)
+        return Label(classes.level(told.cls), told.untrusted)
     except LabelError:
         return classes.highest
 
@@ -334,6 +355,7 @@ def _owner(
         peer = asker.peer
         who = owner_asks(desk.classes, client=asker.capability.name, uid=peer.uid, pid=peer.pid)
         answer = await _run(desk, partial(act, args, who))
+        notices.edited(desk.topics, desk.classes, answer, None)
         desk.keeper.changed([desk.open().store.root])
         return answer
 

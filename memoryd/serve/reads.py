@@ -46,7 +46,9 @@ class Told(msgspec.Struct, frozen=True):
         """Say whether a session asked, or records of it were told."""
         if self.caller is not None and session in {self.caller, Path(self.caller).stem}:
             return True
-        return self.method == "dump" or session in self.sessions
+        if self.method in {"dump", "sessions"}:
+            return self.method == "dump" or session in self.ids
+        return session in self.sessions
 
 
 _decode = msgspec.json.Decoder(Told).decode

@@ -27,6 +27,7 @@ def log(memoryd_home: Path) -> Path:
     written.note(asker("agent"), "get", ["aaa"], LABEL, caller="2026/s9.jsonl", sessions=["s1"])
     written.note(asker("memoryd"), "dump", (), LABEL)
     written.note(asker("memoryd"), "projects", ["/p", None], LABEL)
+    written.note(asker("agent"), "sessions", ["s7", "s8"], LABEL)
     written.close()
     return path
 
@@ -52,22 +53,23 @@ def test_every_answer_is_one_line_with_all_that_is_known(bxctl, log):
         "caller": None,
         "sessions": ["s1", "s2"],
     }
-    assert methods(ran) == ["recall", "get", "dump", "projects"]
+    assert methods(ran) == ["recall", "get", "dump", "projects", "sessions"]
 
 
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
-        (["--socket", "agent"], ["recall", "get"]),
+        (["--socket", "agent"], ["recall", "get", "sessions"]),
         (["--socket", "none"], []),
         (["--session", "s1"], ["recall", "get", "dump"]),
         (["--session", "s2"], ["recall", "dump"]),
         (["--session", "s9"], ["get", "dump"]),
         (["--session", "2026/s9.jsonl"], ["get", "dump"]),
-        (["--since", "2000-01-01"], ["recall", "get", "dump", "projects"]),
+        (["--since", "2000-01-01"], ["recall", "get", "dump", "projects", "sessions"]),
         (["--since", "2099-01-01"], []),
-        (["--limit", "2"], ["dump", "projects"]),
-        (["--limit", "1", "--socket", "agent"], ["get"]),
+        (["--limit", "2"], ["projects", "sessions"]),
+        (["--limit", "1", "--socket", "agent"], ["sessions"]),
+        (["--session", "s8"], ["dump", "sessions"]),
     ],
 )
 def test_filters_narrow_what_is_listed(bxctl, log, asked, found):
@@ -84,7 +86,7 @@ def test_the_file_before_the_last_turn_is_read_first(bxctl, log, monkeypatch):
     more.close()
     assert sorted(path.name for path in log.parent.iterdir()) == ["reads.jsonl", "reads.jsonl.1"]
     ran = bxctl("memory", "reads", "--json")
-    assert methods(ran) == ["recall", "get", "dump", "projects", "sessions", "sync"]
+    assert methods(ran) == ["recall", "get", "dump", "projects", "sessions", "sessions", "sync"]
 
 
 def test_a_person_sees_a_table_without_control_characters(bxctl, log):
@@ -102,7 +104,7 @@ def test_a_line_that_cannot_be_read_is_counted_and_stops_nothing(bxctl, log):
     with log.open("ab") as file:
         file.write(b'{"time": "cut\n')
     ran = bxctl("memory", "reads", "--json")
-    assert len(methods(ran)) == 4
+    assert len(methods(ran)) == 5
     assert "1 lines of reads.jsonl cannot be read" in ran.err
 
 

@@ -135,7 +135,18 @@ async def test_hello_tells_what_the_socket_is_and_no_class_above_it(user_home: P
         "classes": ["public", "internal"],
         "clearance": "internal",
         "tools": ["recall"],
-        "methods": ["get", "hello", "projects", "recall", "sessions", "status", "sync"],
+        "methods": [
+            "get",
+            "hello",
+            "projects",
+            "recall",
+            "sessions",
+            "status",
+            "subscribe",
+            "sync",
+            "tool.call",
+            "tool.list",
+        ],
         "limits": {"request_bytes": 1 << 20, "answer_bytes": 8 << 20, "in_flight": 32},
     }
 
@@ -183,7 +194,8 @@ async def test_recall_answers_up_to_the_socket_s_clearance(user_home: Path) -> N
     ("label", "max_class", "highest"),
     [
         (Label(0, False), None, "public"),
-        (Label(0, True), "internal", "internal"),
+        (Label(0, False), "internal", "internal"),
+        (Label(1, True), "internal", "internal"),
         (Label(1, False), "public", "public"),
         (Label(3, False), None, "internal"),
         (None, "public", "public"),
@@ -418,7 +430,7 @@ async def test_each_answer_leaves_a_line_that_holds_no_query(user_home: Path) ->
     assert here.noted[1]["ids"] == [place_id(LINES[0]), place_id(LINES[1])]
     assert sorted(here.noted[2]["ids"]) == ["a", "b"]
     assert sorted(here.noted[3]["ids"]) == ["shop", "web"]
-    assert [line["sessions"] for line in here.noted] == [["a"], ["a"], ["a", "b"], []]
+    assert [line["sessions"] for line in here.noted] == [["a"], ["a"], [], []]
     for line in here.noted:
         assert set(line) == {
             "time", "socket", "uid", "pid", "method", "ids", "label", "caller", "sessions"
