@@ -170,11 +170,8 @@ TREE: Tree = {
         "sync": "bxctl.memory",
         "reads": "bxctl.reads",
         "forget": "bxctl.forget",
-<<<<<<< HEAD
         "label": "bxctl.label",
-=======
         "block": "bxctl.block",
->>>>>>> w/forget
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",

@@ -24,7 +24,9 @@ def take(turn: Turn, record: Record, settings: Settings, *, below: bool) -> None
     """
     folding, rules = turn.folding, settings.rules
     origins = _origins(record) if below else {}
+    nameless = False
     for n, block, name, ok, level, untrusted in folding.state.trail:
+        nameless = nameless or name is None
         call = None if name is None else _place(folding, name)
         of = None if call is None else (call.n, call.block)
         without_call = name if below and name is not None and name.startswith(":") else None
@@ -34,7 +36,8 @@ def take(turn: Turn, record: Record, settings: Settings, *, below: bool) -> None
         if level > settings.max_level and turn.log.why is None:
             turn.log.why = FORGOTTEN if gone else _why(rules, call, without_call)
     folding.state.trail.clear()
-    turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
+    if nameless:  # as what an unreadable line brings in is
+        turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
 
 
 def _origins(record: Record) -> dict[int, tuple[str, ...]]:
