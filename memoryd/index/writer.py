@@ -208,12 +208,11 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
         log.met(ts)
     rows = fold(state, record, writer.settings.rules, turn.trusted, ear)
     turn.counts.records += 1
-    if ear.copies and rows:
-        rows = [] if ear.copied(record) else _joined(rows, ear.shared.get(n, LOWEST))
-    if turn.rulings and rows:
-        rows = [(item, _ruled(writer, turn, n, item, label)) for item, label in rows]
+    copy = ear.copies and ear.copied(record)
+    if (ear.shared or turn.rulings) and rows:
+        rows = _decided(writer, turn, n, rows)
     for item, label in rows:
-        gone = turn.tomb is not None and turn.forgotten(n, item.block, ts)
+        gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
@@ -225,19 +224,26 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
             add(writer, turn, source, label, item)
     if state.trail:
         take(turn, record, writer.settings, below=below)
+    if below and state.label.level > writer.max_level:
+        log.why = log.why or "what another log had met"
 
 
-def _joined(
-    rows: list[tuple[Said | Called, Label]], more: Label
+def _decided(
+    writer: Writer, turn: Turn, n: int, rows: list[tuple[Said | Called, Label]]
 ) -> list[tuple[Said | Called, Label]]:
-    return rows if more is LOWEST else [(item, label.join(more)) for item, label in rows]
+    """Return the rows of record `n` joined with what its copies have, and as the owner has decided.
 
-
-def _ruled(writer: Writer, turn: Turn, n: int, item: Said | Called, label: Label) -> Label:
-    """Return the label of a row as the owner has decided, where that was said of these very words."""
-    if not any(ruling.first <= n <= ruling.last for ruling in turn.rulings):
-        return label
-    return relabels.ruled(turn.rulings, relabels.name_of(writer.ids, n, item), n, label)
+    That was said of a row's very words, and holds for no others.
+    """
+    more = turn.ear.shared.get(n, LOWEST)
+    joined = [(item, label.join(more)) for item, label in rows]
+    rulings = [ruling for ruling in turn.rulings if ruling.first <= n <= ruling.last]
+    return [
+        (item, relabels.ruled(rulings, relabels.name_of(writer.ids, n, item), label))
+        if rulings
+        else (item, label)
+        for item, label in joined
+    ]
 
 
 def index_log(
