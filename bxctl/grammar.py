@@ -170,7 +170,10 @@ TREE: Tree = {
         "stats": "bxctl.listings",
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
+        "reads": "bxctl.reads",
+        "forget": "bxctl.forget",
         "block": "bxctl.block",
+        "label": "bxctl.label",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",

@@ -11,7 +11,7 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 import structlog
 import trio
@@ -19,6 +19,7 @@ import trio
 from memoryd import clock, config, db, log, paths, state
 from memoryd.errors import Internal, MemorydError
 from memoryd.index import Settings, from_config
+from memoryd.index.forgetting import Hook
 from memoryd.index.search import Reader
 from memoryd.notes.desk import Notes
 from memoryd.serve import listening, telling
@@ -27,6 +28,7 @@ from memoryd.serve.keeper import SWEEP_S, Keeper
 from memoryd.serve.methods import Memory, table
 from memoryd.serve.peers import capability
 from memoryd.serve.readers import Readers
+from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
 from memoryd.serve.topics import Topics
@@ -100,11 +102,12 @@ class Daemon:
         *,
         notes: Notes | None = None,
         notes_fault: str = "",
+        derived: Sequence[Hook] = (),
     ) -> None:
         self._settings, self._sockets, self._version = settings, sockets, version
         self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
-        self._reads = Reads(settings.home / "reads.jsonl")
+        self._reads = Reads(settings.home / READS)
         readers = Readers(self._reader)
         topics = Topics(settings.classes)
         self._keeper = Keeper(settings, readers, topics)
@@ -118,6 +121,7 @@ class Daemon:
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
+            derived=derived,
             key=settings.key,
             topics=topics,
         )
@@ -135,6 +139,7 @@ class Daemon:
                 await nursery.start(self._keeper.run)
                 await nursery.start(self._watch)
                 nursery.start_soon(self._look_after_notes)
+                nursery.start_soon(self._keeper.look_after)
                 tell_manager("READY=1")
                 logger.info("serving", home=str(self._settings.home), pid=os.getpid())
                 await _asked_to_stop(received)

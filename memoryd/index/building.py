@@ -18,7 +18,7 @@ import apsw
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import IOFailed
-from memoryd.index import identity, schema, sweeping, table
+from memoryd.index import identity, purging, schema, sweeping, table
 from memoryd.index.catalogue import Catalogue
 from memoryd.index.following import reason_of
 from memoryd.index.notes import NoteRows, index_notes
@@ -55,6 +55,8 @@ def build(temp: Path, settings: Settings, tell: Tell | None = None) -> Built:
             connection.execute("BEGIN")
             counts, unreadable = _fill(Writer(connection, settings, 1), tell)
             connection.execute("COMMIT")
+            if purging.bits(connection, purging.RESIDUE):
+                purging.finish(connection)
             _gather(connection, settings, _DEFAULT_HASH_BYTES)
         schema.check_health(connection, len(settings.classes), words=False)
         number = int(str(connection.execute("SELECT count(*) FROM log").get))

@@ -32,6 +32,8 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     unreadable: int
     why: str | None
     last_ts: int | None
+    first_ts: int | None = None
+    forgot: int = 0
 
 
 class Catalogue:
@@ -53,6 +55,7 @@ class Catalogue:
         self.known[log.key] = Known(
             log.id, log.place, log.session, log.project, log.state, at.offset, at.records, log.label,
             log.floor, log.seen, log.indexed, log.left_out, log.unreadable, log.why, log.last_ts,
+            log.first_ts, log.forgot,
         )  # fmt: skip
 
     def drop(self, key: int) -> None:

@@ -14,8 +14,8 @@ import apsw
 
 from memoryd import db
 from memoryd.clock import monotonic
-from memoryd.errors import IOFailed
-from memoryd.index import identity, schema, sweeping, table, vanished
+from memoryd.errors import Busy, IOFailed
+from memoryd.index import identity, purging, schema, sweeping, table, vanished
 from memoryd.index.catalogue import Catalogue
 from memoryd.index.notes import NoteRows, index_notes
 from memoryd.index.pending import Pending
@@ -27,6 +27,8 @@ from memoryd.index.writer import Budget, Turn, TurnFailed, Waiting, Writer, inde
 from memoryd.points import reached
 from memoryd.sources import ADAPTERS, LogFile, discover
 
+PURGE_AGAIN_S = 0.5
+"""How long after a reader stood in its way the write-ahead log is tried to be emptied again."""
 _MOST_HINTS = 65_536
 _Done = tuple[int, LogFile, Turn, bool]
 
@@ -43,17 +45,20 @@ class Following:
             next_id = schema.next_id(connection, len(settings.classes))
             self.catalogue = Catalogue(table.every(connection))
             self.notes = NoteRows(settings, connection)
+            self.purging = purging.bits(connection, purging.PURGE) != 0
         self.writer = Writer(connection, settings, next_id)
         self.pending = Pending()
         self.missing: list[str] = []
         self.skipped: list[discover.Skipped] = []
         self.unusable: list[str] = []
+        self._merging: set[int] = set()
+        self._purge_at = 0.0
         self._sizes: dict[int, int] = {}
         self._just: dict[int, Log] = {}
         self.writer.patience = self._patience
         self._kept = vanished.keys(settings.home)
         self._memory = _told(self.catalogue)
-        self._find = finder(settings, self._memory)
+        self.find = finder(settings, self._memory)
         self._hints: deque[Path] = deque(maxlen=_MOST_HINTS)
 
     def changed(self, paths: Iterable[Path]) -> None:
@@ -84,7 +89,7 @@ class Following:
                 notes = index_notes(self.writer, self.notes, budget.seconds)
                 self._turns(budget, taken, done)
                 self._answerers(budget, taken, done)
-                related = settle(self.writer, self._find)
+                related = settle(self.writer, self.find)
         except TurnFailed as failed:
             self._take_back(mark, taken)
             key, reason = self.writer.key_of(failed.file), reason_of(failed.error)
@@ -100,6 +105,36 @@ class Following:
             self.catalogue.put(log)
         return counts
 
+    def settle(self) -> list[Log]:
+        """Fold again whoever hears of other logs what is not so any more; in the caller's transaction."""
+        return settle(self.writer, self.find)
+
+    def want_purge(self) -> None:
+        """Have the words of deleted rows taken out, where there are any. Raises: what `db.wrong` knows."""
+        with db.translated():
+            if purging.bits(self.connection, purging.RESIDUE):
+                purging.want(self.connection)
+                self.purging = True
+
+    def purge_in(self) -> float | None:
+        """Return the seconds until `purge` has something to do; None: nothing is wanted."""
+        return max(0.0, self._purge_at - monotonic()) if self.purging else None
+
+    def purge(self) -> None:
+        """Do one step of taking out of the file what was deleted; `purging` says whether there is more.
+
+        While a reader looks at an older state the last step waits. Raises: what else `db.wrong` knows.
+        """
+        if monotonic() < self._purge_at:
+            return
+        try:
+            with db.translated():
+                self.purging = purging.bits(self.connection, purging.PURGE) != 0
+                if self.purging:
+                    self.purging = purging.step(self.connection, self._merging)
+        except Busy:
+            self._purge_at = monotonic() + PURGE_AGAIN_S
+
     def sweep(self) -> None:
         """Hold the folders against the table: find what no hint told, and what is gone.
 
@@ -112,7 +147,7 @@ class Following:
         try:
             with db.transaction(self.connection):
                 settled = sweeping.settle(self.settings, self.writer, self.catalogue, found)
-                settled.logs += settle(self.writer, self._find)
+                settled.logs += settle(self.writer, self.find)
         except OSError as error:
             self.writer.forget(mark)
             raise IOFailed(f"a log cannot be kept ({reason_of(error)})") from error
@@ -125,6 +160,8 @@ class Following:
         self.skipped = there.skipped
         self._sizes = {key: seen.size for key, seen in found.sizes.items()}
         self._take_over(settled)
+        with db.translated():
+            self.purging = purging.bits(self.connection, purging.PURGE) != 0
         for key, file in found.changed.items():
             self.pending.put(key, file)
 
@@ -231,7 +268,7 @@ class Following:
             return self.pending.patient
         for key in behind:
             member = self.writer.kin.members.get(key)
-            file = None if member is None else self._find(member.place)
+            file = None if member is None else self.find(member.place)
             if file is not None and self._is_behind(key, file) and self.pending.may_hold:
                 if key not in self._just:
                     self.pending.put(key, file)

@@ -4,7 +4,8 @@ In and out: ``overrides.jsonl`` in memoryd's home, one JSON object a line, each 
 
     {"kind":"floor","source","root","log","class","untrusted","ts","why"}
     {"kind":"relabel","source","root","log","from","to","class","trusted","reason","rows","ts"}
-    {"kind":"forget","source","root","log","from","to","reason","ts"}
+    {"kind":"forget","source","root","log","from","to","block","until","act","ts"}
+    {"kind":"remember","act","ts"}
 
 Lines are only ever appended, and each is on the disk before anything that rests on it is committed; a line
 that nothing rests on does no harm. A line that a kill cut short was never acted upon: it is counted. A line
@@ -54,18 +55,31 @@ class Relabel(msgspec.Struct, frozen=True, tag_field="kind", tag="relabel", omit
 
 
 class Forget(msgspec.Struct, frozen=True, tag_field="kind", tag="forget", omit_defaults=True):
-    """Records of a log that must not come back: `first` to `last` (both included); None: to its end."""
+    """Records of a log that must not come back: `first` to `last` (both included); None: to its end.
+
+    `block`: only this one of theirs; `until`: only those of an earlier time (ms). `act` names all entries
+    that one wish of the owner made.
+    """
 
     source: str
     root: str
     log: str
     first: int = msgspec.field(name="from", default=0)
     last: int | None = msgspec.field(name="to", default=None)
-    reason: str = ""
+    block: int | None = None
+    until: int | None = None
+    act: str = ""
     ts: str = ""
 
 
-Entry = Floor | Relabel | Forget
+class Remember(msgspec.Struct, frozen=True, tag_field="kind", tag="remember"):
+    """What `act` forgot may come back: its earlier entries count no more."""
+
+    act: str
+    ts: str = ""
+
+
+Entry = Floor | Relabel | Forget | Remember
 
 
 class Overrides(msgspec.Struct):

@@ -74,7 +74,7 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
     log.why = None
     scratch = msgspec.structs.replace(log)
     turn = Turn(scratch, Folding(State(log.label)), file.root.trusted, 0, Retelling(heard),
-                writer.relabels.of(log.key))  # fmt: skip
+                writer.relabels.of(log.key), tomb=writer.tombs.of(log.key))  # fmt: skip
     for batch in lines.read(handle, Position(), file.adapter, log=file.log):
         for record in batch.records:
             if record.n < whole:
@@ -85,7 +85,7 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
     writer.rows.flush()
     log.label, log.why, log.heard = turn.folding.state.label, scratch.why, heard
     log.peak = log.label if log.peak == before else log.peak.join(log.label)
-    log.decided = writer.relabels.digest(log.key)
+    log.decided, log.forgot = writer.relabels.digest(log.key), writer.tombs.mark(log.key)
     log.indexed, log.left_out = turn.counts.indexed, turn.counts.left_out
     table.store(writer.connection, log)
     writer.release(log)

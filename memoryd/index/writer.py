@@ -12,9 +12,8 @@ label that the log has had, a floor is written first (`floors`), so that rewriti
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,66 +22,67 @@ import msgspec
 
 from memoryd.clock import monotonic
 from memoryd.errors import MemorydError
-from memoryd.fold import State, begin, call_hash, fold
-from memoryd.ids import Ids
+from memoryd.fold import State, fold
 from memoryd.index import (
     floors,
     identity,
     kinfolk,
     overrides,
+    purging,
     relabels,
     table,
+    tombs,
     vanished,
+)
+from memoryd.index.files import (
+    excluded,
+    key_of,
+    label_at_end,
+    opened,
+    place_of,
+    start_label,
+    start_of,
 )
 from memoryd.index.identity import Seen
 from memoryd.index.kinship import Kinship
 from memoryd.index.lineage import NOTHING
-from memoryd.index.listening import Ear, Listener, Retelling
-from memoryd.index.relabels import Ruling
-from memoryd.index.rows import Counts, Rows, Source, storable
+from memoryd.index.listening import Listener
+from memoryd.index.rows import Counts, Rows, Source
 from memoryd.index.settings import Settings
-from memoryd.index.table import Event, Folding, Log, Open, Place
+from memoryd.index.table import Folding, Log, Open
+from memoryd.index.trail import FORGOTTEN, take
+from memoryd.index.turn import Budget, Turn, TurnFailed, Waiting
 from memoryd.labels import LOWEST, Label
 from memoryd.points import reached
-from memoryd.records import Called, Kind, Record, Said, Unreadable, call_text
+from memoryd.records import Called, Kind, Record, Said, call_text
 from memoryd.redact import arguments
-from memoryd.rules import Rules
-from memoryd.sources import LogFile, discover, lines
-from memoryd.sources.lines import Position
+from memoryd.sources import LogFile, lines
+
+__all__ = [
+    "FORGOTTEN",
+    "Budget",
+    "Turn",
+    "TurnFailed",
+    "Waiting",
+    "Writer",
+    "add",
+    "excluded",
+    "index_log",
+    "index_record",
+    "key_of",
+    "label_at_end",
+    "opened",
+    "place_of",
+    "progress",
+    "set_progress",
+    "start_of",
+]
 
 _TOLD_BY = 64
 """Records by which a log has told its session."""
 
 _MOST_KEPT = 64
 """Logs whose fold stays in memory between turns: those that are being written."""
-
-
-class Budget(msgspec.Struct, frozen=True):
-    """What one log may use in one turn before the others get theirs."""
-
-    bytes: int = 4 << 20
-    seconds: float = 0.05
-
-
-class TurnFailed(Exception):
-    """A log failed in the middle of its turn: what is written of the turn must be taken back."""
-
-    def __init__(self, file: LogFile, error: Exception) -> None:
-        """Keep whose turn it was, and what went wrong: mostly an OSError, else a fault of ours."""
-        super().__init__(type(error).__name__)
-        self.file, self.error = file, error
-
-
-class Waiting(Exception):
-    """A log starts from another that is there and not read so far: nothing of it is written yet.
-
-    `behind` are the keys of such logs, where they are known.
-    """
-
-    def __init__(self, behind: list[int]) -> None:
-        """Keep which logs must be read first."""
-        super().__init__()
-        self.behind = behind
 
 
 class Writer:
@@ -101,7 +101,8 @@ class Writer:
         entries = overrides.read(settings.home)
         self.floors = floors.gathered(entries, self.ids, settings.classes)
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
-        self.kin = Kinship(connection, settings.rules.unknown, partial(_start_label, settings))
+        self.tombs = tombs.gathered(entries, self.ids)
+        self.kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
         self._keys: dict[tuple[str, Path, str], int] = {}
@@ -140,35 +141,6 @@ class Writer:
         self._kept.pop(log.id, None)
 
 
-class Names(msgspec.Struct):
-    """The anchors of a turn's records, from record `first_n` on."""
-
-    first_n: int = 0
-    blob: bytes = b""
-
-    def add(self, records: list[Record]) -> None:
-        """Add the next records."""
-        blob = kinfolk.anchors(records)
-        if not self.blob and blob:
-            self.first_n = records[0].n
-        elif not blob and self.blob:
-            blob = bytes(8 * len(records))
-        self.blob += blob
-
-
-class Turn(msgspec.Struct):
-    """One log's turn: its row, its fold, and what was counted in this turn."""
-
-    log: Log
-    folding: Folding
-    trusted: bool
-    first_n: int
-    ear: Ear
-    rulings: tuple[Ruling, ...] = ()
-    names: Names = msgspec.field(default_factory=Names)
-    counts: Counts = msgspec.field(default_factory=Counts)
-
-
 def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
     """Return how far a log is read: its row `number`, or a new one at the start. Raises: apsw.Error."""
     found = None if number is None else table.load(writer.connection, number)
@@ -199,7 +171,7 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     """Store how far a log is read now, with its label and its fold, beside the rows. Raises: apsw.Error."""
     log, counts, folding = turn.log, turn.counts, turn.folding
     log.kin.steps = folding.state.steps
-    log.kin.first = log.kin.first or kinfolk.first_of(turn.names.blob)
+    log.kin.first = log.kin.first or kinfolk.first_of(turn.names.own)
     if isinstance(turn.ear, Listener):
         turn.ear.finish()
     log.label = folding.state.label
@@ -211,10 +183,10 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     log.unreadable += counts.unreadable
     table.store_folding(writer.connection, log, turn.first_n, folding)
     table.store(writer.connection, log)
-    table.store_names(writer.connection, log.id, turn.names.first_n, turn.names.blob)
+    table.store_names(writer.connection, log.id, turn.names)
     writer.kin.put(log)
     writer.touched.add(log.key)
-    writer.kin.names(log.key, turn.names.blob, turn.names.first_n)
+    writer.kin.names(log.key, turn.names.own, turn.names.first_n)
     folding.stored = folding.stored | folding.state.answered
     folding.events.clear()
     writer.keep(log, folding)
@@ -241,16 +213,18 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     if turn.rulings and rows:
         rows = [(item, _ruled(writer, turn, n, item, label)) for item, label in rows]
     for item, label in rows:
+        gone = turn.tomb is not None and turn.forgotten(n, item.block, ts)
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
-                tool = item.tool if label.level <= writer.max_level else ""
+                tool = item.tool if label.level <= writer.max_level and not gone else ""
                 folding.places[item.call] = Open(n, item.block, tool)
         else:
             source = Source(log.id, n, item.block, item.kind, ts)
-        add(writer, turn, source, label, item)
+        if not gone:
+            add(writer, turn, source, label, item)
     if state.trail:
-        _take_trail(writer, turn, record, below=below)
+        take(turn, record, writer.settings, below=below)
 
 
 def _joined(
@@ -290,21 +264,6 @@ def index_log(
     return turn, more
 
 
-@contextmanager
-def opened(file: LogFile) -> Iterator[tuple[int, Seen]]:
-    """Open a log and yield its descriptor and status. Raises: OSError, also for what is no regular file."""
-    handle = discover.open_log(file)
-    try:
-        yield handle, identity.seen(os.fstat(handle))
-    finally:
-        os.close(handle)
-
-
-def excluded(globs: Iterable[str], project: str | None) -> bool:
-    """Say whether a log of `project` is one that the owner does not want read."""
-    return project is not None and any(fnmatchcase(project, glob) for glob in globs)
-
-
 def _read(
     writer: Writer, file: LogFile, turn: Turn, handle: int, budget: Budget | None, *, new: bool
 ) -> bool:
@@ -316,8 +275,8 @@ def _read(
     for batch in batches:
         if log.position.records == 0 and batch.records:
             _meet(writer, file, turn, batch.records, new=new)
-        if file.adapter.named:
-            turn.names.add(batch.records)
+        if file.adapter.named and batch.records:
+            turn.name(batch.records)
         for record in batch.records:
             index_record(writer, turn, record)
         log.position = batch.position
@@ -354,16 +313,19 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     log = turn.log
     writer.rows.flush()
     table.delete(writer.connection, log.id, len(writer.settings.classes), row=False)
+    purging.want(writer.connection)
     log.state = table.EXCLUDED
     log.indexed = log.left_out = log.unreadable = 0
     turn.folding = Folding(State(turn.folding.state.label))
-    log.kin, log.heard, turn.names = kinfolk.Told(), NOTHING, Names()
+    log.kin, log.heard, turn.names = kinfolk.Told(), NOTHING, kinfolk.Names()
     turn.counts = Counts()
 
 
 def _goes_on(writer: Writer, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the file is the one that was read so far, under the floor that it has now."""
+    """Say whether the file is the one that was read so far, under the overrides that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
+        return False
+    if log.forgot != writer.tombs.mark(log.key):
         return False
     at = log.position.offset
     return at == 0 or identity.same(handle, seen, log.seen, at, log.marks)
@@ -392,48 +354,14 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
     return fresh
 
 
-def label_at_end(settings: Settings, file: LogFile, start: Label, handle: int) -> Label:
-    """Return the label that the whole file will have by itself; its records are folded, not indexed.
-
-    What other logs say may change later, and counts as nothing.
-    Raises: OSError.
-    """
-    state, trusted, alone = State(start), file.root.trusted, Retelling(NOTHING)
-    for batch in lines.read(handle, Position(), file.adapter, log=file.log):
-        for record in batch.records:
-            fold(state, record, settings.rules, trusted, alone)
-        state.trail.clear()
-    return state.label
-
-
-def _start_label(settings: Settings, log: Log) -> Label:
-    """Return the label before a known log's first record."""
-    root = next((root for root in settings.roots if str(root.path) == log.place.root), None)
-    return begin(settings.rules, None if root is None else root.start, log.floor).label
-
-
-def start_of(settings: Settings, file: LogFile, floor: Label) -> Label:
-    """Return the label before a log's first record."""
-    return begin(settings.rules, file.root.start, floor).label
-
-
 def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
     place, key = place_of(file), writer.key_of(file)
     floor = writer.floors.of(key)
     label = start_of(writer.settings, file, floor)
-    session = table.session_of(place.log)
+    session, mark = table.session_of(place.log), writer.tombs.mark(key)
     decided = writer.relabels.digest(key)
-    return Log(number, key, place, session, label=label, peak=label, floor=floor, decided=decided)
-
-
-def place_of(file: LogFile) -> Place:
-    """Return where a log is, as text that can be stored."""
-    return Place(file.adapter.id, storable(str(file.root.path)), storable(file.log))
-
-
-def key_of(ids: Ids, file: LogFile) -> int:
-    """Return the keyed name of a log."""
-    return ids.log_key(file.adapter.id, str(file.root.path), file.log)
+    return Log(number, key, place, session, label=label, peak=label, floor=floor, forgot=mark,
+               decided=decided)  # fmt: skip
 
 
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
@@ -442,41 +370,6 @@ def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen:
     if not _goes_on(writer, log, handle, seen):
         log = _start_over(writer, file, log, handle, seen)
     ear = Listener(writer.kin, log, file.adapter)
-    rulings = writer.relabels.of(log.key)
-    return Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, rulings)
-
-
-def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:
-    """Take the events of one record out of the fold's state, calls by their places.
-
-    `below`: the record itself is not above `max_class`; of one that is, no name is kept either.
-    """
-    folding, rules = turn.folding, writer.settings.rules
-    nameless = False
-    for n, block, name, ok, level, untrusted in folding.state.trail:
-        nameless = nameless or name is None
-        call = None if name is None else _place(folding, name)
-        of = None if call is None else (call.n, call.block)
-        without_call = name if below and name is not None and name.startswith(":") else None
-        folding.events.append(Event(n, block, of, without_call, ok, level, untrusted))
-        if level > writer.settings.max_level and turn.log.why is None:
-            turn.log.why = _why(rules, call, without_call)
-    folding.state.trail.clear()
-    if nameless:  # as what an unreadable line brings in is
-        turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
-
-
-def _place(folding: Folding, call: str) -> Open | None:
-    return folding.places.get(call) or folding.places.get(call_hash(call))
-
-
-def _why(rules: Rules, call: Open | None, brought: str | None) -> str:
-    """Say in a few words what raised a log above `max_class`."""
-    if call is not None:
-        if not call.tool:
-            return "a call above max_class"
-        return call.tool if rules.known(call.tool) else f"{call.tool} (no rule)"
-    if brought is not None:
-        name = brought.removeprefix(":")
-        return name if rules.known(name, brought=True) else f"{name} (no rule)"
-    return "a line or a result that nobody can place"
+    turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear)
+    turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
+    return turn

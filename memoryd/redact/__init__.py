@@ -3,7 +3,7 @@
 from memoryd.redact.masking import Finding, arguments, find, paths, secrets, secrets_many
 from memoryd.redact.names import secret_key
 
-VERSION = 1
+VERSION = 2
 """Counts up with every change of what is masked: an index made with another version is rebuilt."""
 
 __all__ = ["Finding", "arguments", "find", "paths", "secret_key", "secrets", "secrets_many"]

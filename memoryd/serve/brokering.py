@@ -164,14 +164,16 @@ def _expect(tool: Tool, asked: Answer, known: str | None) -> None:
 def _who(tool: Tool, args: CallArgs) -> Answer:
     """Return who calls, as the tool's method takes it."""
     who: Answer = {"deadline_ms": args.deadline_ms}
-    if args.caller is not None:
+    if args.caller is not None and tool.named:
         who["caller"] = msgspec.to_builtins(args.caller)
-    if args.label is not None and tool.method in EDITS:
+    if args.label is not None and tool.method in CLAIMING:
         who["label"] = msgspec.to_builtins(args.label)
     return who
 
 
 EDITS = frozenset(f"notes.{name}" for name in tools.COMMANDS if name != "view")
+CLAIMING = EDITS | {"lessons.save"}
+"""The methods that take a label that the caller knows of."""
 
 
 def _note(

@@ -6,7 +6,7 @@ goes through one slot, so that at most one thread writes; none of them runs on t
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
@@ -14,10 +14,15 @@ from typing import NamedTuple, TypeVar
 import structlog
 import trio
 
-from memoryd import index
+from memoryd import db, index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
-from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
+from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status, schema
+from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.fresh import Fresh
+from memoryd.index.search import Reader
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
@@ -32,6 +37,10 @@ CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
+SYNC_S = 10.0
+"""How long forgetting waits for what is on the disk to be read first."""
+DAY_S = 86_400.0
+"""How long between two looks through the whole index."""
 PROGRESS_S = 0.5
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
@@ -139,6 +148,111 @@ class Keeper:
             await self._rounds.park()
         if caller is not None:
             await self.label_of(caller)
+
+    async def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
+    ) -> Forgotten:
+        """Forget what is meant once all that is on disk is read, or (`dry`) tell what that comes to.
+
+        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.forget` raises.
+        """
+        with trio.move_on_after(
+            SYNC_S
+        ):  # where reading stands still, what is read can be forgotten
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        if self.rebuilding is not None and self.rebuilding.state == "running" and not dry:
+            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
+        work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
+        done = await self._write(work)
+        if not dry:
+            log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
+            self.sweep_soon()
+        return done
+
+    async def remember(self, act: str) -> tuple[int, int]:
+        """Take an act of forgetting back, and return once its logs are read again."""
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        counts = await self._write(self._index.remember, act)
+        log.info("remembered", job=act, logs=counts[0])
+        await self.synced(None)
+        return counts
+
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels, once all that is on disk is read."""
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        return await self._write(self._index.explain, log)
+
+    async def relabel(self, name: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label.
+
+        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.relabel` raises.
+        """
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        if self.rebuilding is not None and self.rebuilding.state == "running":
+            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
+        done = await self._write(self._index.relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
+
+    async def purged(self) -> None:
+        """Return when no word of a deleted row is left in the index's files."""
+        while self._index is not None and self._index.purging:
+            self._wake.set()
+            await self._rounds.park()
+
+    async def look_after(self) -> None:
+        """Look through the index now and once a day, and have it rebuilt where it is damaged.
+
+        At the start its tables are held against each other; each day also every word against its text.
+        """
+        words = False
+        while True:
+            while not self._generation:
+                await self._rounds.park()
+            await self._look(words=words)
+            words = True
+            await trio.sleep(DAY_S)
+
+    async def _look(self, *, words: bool) -> None:
+        generation, classes = self._generation, len(self.settings.classes)
+        deadline = db.Deadline()
+
+        def work(reader: Reader) -> bool:
+            return schema.healthy(reader.connection, classes, deadline, words=words)
+
+        try:
+            well = await self._readers.read(work, deadline)
+        except trio.Cancelled:
+            deadline.cancel()
+            raise
+        except MemorydError as error:
+            log.warning("the index could not be looked through", code=error.code)
+            return
+        if generation != self._generation or self._index is None:
+            return  # another has taken its place meanwhile
+        if not well:
+            log.warning("the index is damaged; it is set aside and rebuilt")
+            await self._distrust()
+        elif words:
+            await self._write(self._index.purge)
+            self._wake.set()
+
+    async def _distrust(self) -> None:
+        """Serve nothing, and set the index aside: the next turn rebuilds it."""
+        if self._index is not None:
+            await trio.to_thread.run_sync(self._readers.withdraw)
+            self._generation = ""
+            await self._write(self._index.distrust)
+            self._wake.set()
 
     def reindex(self) -> str:
         """Start a rebuild, or join the one that runs; return its job id."""
@@ -250,6 +364,7 @@ class Keeper:
 
     def _failed(self, job: Rebuilding, error: MemorydError) -> None:
         job.state, job.error, job.remedy = "failed", error.message, error.remedy
+        job.code = error.code
         self._rebuild_at = trio.current_time() + AGAIN_S
 
     async def _build(self, work: Rebuild, job: Rebuilding) -> index.Built:

@@ -5,7 +5,7 @@ socket's capability and the request, run in a reader's thread, and leave a line 
 others ask the `Keeper`, which alone writes the index.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -16,12 +16,16 @@ import trio
 from memoryd import clock, protocol, recall
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, Busy, Unavailable
+from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
 from memoryd.recall.block import Lessons
-from memoryd.serve import blocking, brokering, dumping, gate, noting
+from memoryd.serve import blocking, brokering, dumping, forgetting, gate, noting, relabelling
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -79,6 +83,23 @@ class Keeper(Protocol):
     def changed(self, paths: list[Path]) -> None:
         """Take the hint that these files may have changed."""
 
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels."""
+
+    async def relabel(self, log: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label."""
+
+    async def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
+    ) -> Forgotten:
+        """Forget, or tell what that comes to."""
+
+    async def remember(self, act: str) -> tuple[int, int]:
+        """Take an act of forgetting back."""
+
+    async def purged(self) -> None:
+        """Return when no word of a deleted row is left in the index's files."""
+
 
 class Memory(msgspec.Struct, frozen=True):
     """What the methods answer from."""
@@ -93,6 +114,8 @@ class Memory(msgspec.Struct, frozen=True):
     """What `status` tells the owner beside; called in a worker thread."""
     notes: Notes | None = None
     notes_fault: str = ""
+    derived: Sequence[Hook] = ()
+    """Who takes away what was derived from records that are forgotten."""
     key: bytes = b""
     """Seals the memory block."""
     told_lessons: Lessons | None = None
@@ -118,13 +141,8 @@ class Memory(msgspec.Struct, frozen=True):
 
 def table(memory: Memory) -> Methods:
     """Return every method by name, behind the gate; which socket grants which is in `peers`."""
-    bare = _bare(memory)
-    desk = memory.desk()
-    of_tools = gate.gated(bare, desk, person=False)
-    return {
-        **gate.gated(bare, desk, person=True),
-        **brokering.table(of_tools, memory.classes),
-    }
+    gated = gate.gated(_bare(memory), memory.desk())
+    return {**gated, **brokering.table(gated, memory.classes)}
 
 
 def _bare(memory: Memory) -> Methods:
@@ -138,6 +156,8 @@ def _bare(memory: Memory) -> Methods:
         "sync": Slow(fitting(Sync), lambda *given: sync(memory, *given)),
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
+        **relabelling.table(memory.keeper),
+        **forgetting.table(memory.keeper, (memory.reads.forget, *memory.derived)),
         **noting.table(memory.desk()),
         **following(memory.followed(), memory.classes),
         **blocking.table(memory.desk(), memory.key, memory.told_lessons),
@@ -199,7 +219,14 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
             noting.mark(desk, scope, _items(answer, told))
-            memory.reads.note(asker, name, _named(answer, told), answer["label"])
+            memory.reads.note(
+                asker,
+                name,
+                _named(answer, told),
+                answer["label"],
+                caller=None if args.caller is None else args.caller.log,
+                sessions=[item["session"] for item in _items(answer, told) if "id" in item],
+            )
             return answer
 
         return await memory.readers.read(work, deadline)

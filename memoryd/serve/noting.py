@@ -253,7 +253,8 @@ def _looks(
             raise handles.absent()  # a socket limited to projects sees what belongs to them only
         view = View(scope.level, scope.untrusted == "include", scope.owner)
         answer = await _run(desk, partial(look, args, view))
-        desk.reads.note(asker, name, _named(answer), answer["label"])
+        log = None if args.caller is None else args.caller.log
+        desk.reads.note(asker, name, _named(answer), answer["label"], caller=log)
         return answer
 
     return Slow(_form(form), run)
@@ -287,7 +288,9 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
         notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
         desk.keeper.changed([desk.open().store.root])
         if "snippet" in answer:
-            desk.reads.note(asker, f"notes.{command}", [answer["path"]], answer["label"])
+            desk.reads.note(
+                asker, f"notes.{command}", [answer["path"]], answer["label"], caller=who.log
+            )
         return answer
 
     return Slow(_form(form), run)

@@ -197,14 +197,13 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     told = None
     if not begun or n < _TOLD_BY:
         told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
-    name = line.uuid if line.forked_from is None else _copied(line)
-    return Record(n, base.milliseconds(line.timestamp), items, told, name)
+    copy = None if line.forked_from is None else _copied(line.forked_from)
+    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, copy)
 
 
-def _copied(line: Line) -> str | None:
-    """Return the name of the record that this one says it copies, else its own."""
-    forked = line.forked_from
-    return (base.text(forked.get("messageUuid")) if isinstance(forked, dict) else None) or line.uuid
+def _copied(forked: object) -> str | None:
+    """Return the name of the record that this one says it copies."""
+    return base.text(forked.get("messageUuid")) if isinstance(forked, dict) else None
 
 
 def _link(line: Line) -> Link | None:

@@ -15,7 +15,7 @@ FLOOR = Floor(*PLACE, "private", True, "the log was rewritten", "2026-01-02T03:0
 RELABEL = Relabel(
     *PLACE, 3, 9, "AAAA", "looked at it", "internal", True, "2026-01-02T03:04:05.006Z"
 )
-FORGET = Forget(*PLACE, 3, 9, "a key", "2026-01-02T03:04:05.006Z")
+FORGET = Forget(*PLACE, 3, 9, act="forget-1", ts="2026-01-02T03:04:05.006Z")
 
 
 def test_entries_come_back_in_their_order(tmp_path):

@@ -207,11 +207,15 @@ def test_the_first_named_record_tells_where_a_log_comes_from(more, link):
     assert record(line, begun=True).about.link is None
 
 
-def test_a_copied_record_has_the_name_of_the_one_it_copies():
+def test_a_copied_record_names_the_one_it_copies():
     forked = {"sessionId": "s0", "messageUuid": "m"}
-    assert record(logs.claude_user("x", uuid="u", forkedFrom=forked)).uuid == "m"
-    assert record(logs.claude_user("x", uuid="u", forkedFrom={"sessionId": "s0"})).uuid == "u"
-    assert record(logs.claude_user("x", uuid="u")).uuid == "u"
+    for more, copy_of in (
+        ({"forkedFrom": forked}, "m"),
+        ({"forkedFrom": {"sessionId": "s0"}}, None),
+        ({}, None),
+    ):
+        found = record(logs.claude_user("x", uuid="u", **more))
+        assert (found.uuid, found.copy_of) == ("u", copy_of)
 
 
 @pytest.mark.parametrize(
