@@ -1,6 +1,6 @@
 """What the methods of notes take: one struct a method, whose fields are its arguments.
 
-In: the map of a request, by `serve.calls`. Out: checked values. What makes no sense is refused before a note is looked at.
+In: the map of a request, by `serve.calls`. Out: checked values; a mistake is refused before a note is looked at.
 """
 
 from typing import Annotated
