@@ -36,9 +36,8 @@ CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
-SYNC_S = 10.0
-"""How long forgetting waits for what is on the disk to be read first."""
-PROGRESS_S = 0.5
+SYNC_S, PROGRESS_S = 10.0, 0.5
+"""How long the owner's acts wait for what is on the disk; how often a rebuild tells how far it is."""
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
@@ -153,15 +152,8 @@ class Keeper:
 
         Raises: Busy while the index is rebuilt, Unavailable, and what `Index.forget` raises.
         """
-        with trio.move_on_after(
-            SYNC_S
-        ):  # where reading stands still, what is read can be forgotten
-            await self.synced(None)
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        if self.rebuilding is not None and self.rebuilding.state == "running" and not dry:
-            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
-        work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
+        open_index = await self._all_read(writes=not dry)
+        work = partial(open_index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
         done = await self._write(work)
         if not dry:
             log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
@@ -178,27 +170,28 @@ class Keeper:
         return counts
 
     async def explain(self, log: str) -> Explained:
-        """Return why the rows of a log have their labels, once all that is on disk is read."""
-        with trio.move_on_after(SYNC_S):
-            await self.synced(None)
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        return await self._write(self._index.explain, log)
+        """Return why the rows of a log have their labels. Raises: what `Index.explain` raises."""
+        open_index = await self._all_read(writes=False)
+        return await self._write(open_index.explain, log)
 
     async def relabel(self, name: str, wish: Wish) -> Relabelled:
-        """Give rows of a log the owner's own label.
+        """Give rows of a log the owner's own label. Raises: Busy, and what `Index.relabel` raises."""
+        done = await self._write((await self._all_read(writes=True)).relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
 
-        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.relabel` raises.
+    async def _all_read(self, *, writes: bool) -> Index:
+        """Return the index once all that is on disk is read, or reading stands still.
+
+        Raises: Unavailable; Busy for one who writes while it is rebuilt.
         """
         with trio.move_on_after(SYNC_S):
             await self.synced(None)
         if self._index is None:
             raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        if self.rebuilding is not None and self.rebuilding.state == "running":
+        if writes and self.rebuilding is not None and self.rebuilding.state == "running":
             raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
-        done = await self._write(self._index.relabel, name, wish)
-        log.info("relabelled", rows=done.rows)
-        return done
+        return self._index
 
     async def purged(self) -> None:
         """Return when no word of a deleted row is left in the index's files."""
