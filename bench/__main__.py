@@ -32,6 +32,7 @@ MEASURES = (
     "idle",
     "notes",
     "forget",
+    "mcp",
 )
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 

@@ -153,6 +153,8 @@ Tree = dict[str, "str | Tree"]
 TREE: Tree = {
     "status": "bxctl.status",
     "reindex": "bxctl.reindex",
+    "install": "bxctl.install",
+    "uninstall": "bxctl.install",
     "doctor": "bxctl.doctor",
     "hook": {
         "claude-code": "bxctl.hooks",
@@ -171,6 +173,7 @@ TREE: Tree = {
         "reads": "bxctl.reads",
         "forget": "bxctl.forget",
         "block": "bxctl.block",
+        "label": "bxctl.label",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",

@@ -65,7 +65,8 @@ def _well(told: Told, server: Told) -> Cell:
     if not behind["logs"]:
         return (Span(name, "head"), Span(f" is ready, {up}, and has read all there is", "good"))
     size = views.sized(behind["bytes"])
-    late = f", and is behind in {behind['logs']:,} logs by {size}"
+    held = f" ({behind['held']:,} wait for the logs they start from)" if behind.get("held") else ""
+    late = f", and is behind in {behind['logs']:,} logs by {size}{held}"
     return (Span(name, "head"), Span(f" is ready, {up}"), Span(late, "class2"))
 
 

@@ -136,7 +136,7 @@ class About(msgspec.Struct, frozen=True, gc=False):
 class Record(msgspec.Struct, frozen=True, gc=False):
     """One decoded object of a log: its number from 0, its time (ms since 1970, if any), its items.
 
-    `uuid` is its name among all logs; a copy in another log has the same.
+    `uuid` is its name among all logs; a copy in another log has the same, or says in `copy_of` whose it is.
     """
 
     n: int
@@ -144,6 +144,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     items: list[Item]
     about: About | None = None
     uuid: str | None = None
+    copy_of: str | None = None
 
 
 def call_text(tool: str, args: object) -> str:

@@ -119,20 +119,21 @@ def _copies(following: Following, found: Sequence[One], act: str) -> list[One]:
 
 
 def _anchors(following: Following, log: int) -> Iterator[tuple[int, int]]:
-    for first_n, blob in table.names(following.connection, log):
-        yield from kinfolk.named(blob, first_n)
+    for names in table.names(following.connection, log):
+        yield from kinfolk.named(names.own, names.first_n)
+        yield from kinfolk.named(names.copied, names.first_n)
 
 
 def _copied(following: Following, known: Known, gone: set[int], act: str) -> Iterator[Forget]:
     """Yield entries for a log's copies of records called so."""
     log = table.load(following.connection, known.id)
     skips = () if log is None else log.heard.skips
-    numbers = [
+    numbers = {
         n
         for n, name in _anchors(following, known.id)
         if name in gone and any(first <= n <= last for first, last in skips)
-    ]
-    for first, last in runs(numbers):
+    }
+    for first, last in runs(sorted(numbers)):
         yield Forget(*known.place, first, last, act=act)
 
 

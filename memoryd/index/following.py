@@ -58,7 +58,7 @@ class Following:
         self.writer.patience = self._patience
         self._kept = vanished.keys(settings.home)
         self._memory = _told(self.catalogue)
-        self._find = finder(settings, self._memory)
+        self.find = finder(settings, self._memory)
         self._hints: deque[Path] = deque(maxlen=_MOST_HINTS)
 
     def changed(self, paths: Iterable[Path]) -> None:
@@ -89,7 +89,7 @@ class Following:
                 notes = index_notes(self.writer, self.notes, budget.seconds)
                 self._turns(budget, taken, done)
                 self._answerers(budget, taken, done)
-                related = settle(self.writer, self._find)
+                related = settle(self.writer, self.find)
         except TurnFailed as failed:
             self._take_back(mark, taken)
             key, reason = self.writer.key_of(failed.file), reason_of(failed.error)
@@ -107,7 +107,7 @@ class Following:
 
     def settle(self) -> list[Log]:
         """Fold again whoever hears of other logs what is not so any more; in the caller's transaction."""
-        return settle(self.writer, self._find)
+        return settle(self.writer, self.find)
 
     def want_purge(self) -> None:
         """Have the words of deleted rows taken out, where there are any. Raises: what `db.wrong` knows."""
@@ -147,7 +147,7 @@ class Following:
         try:
             with db.transaction(self.connection):
                 settled = sweeping.settle(self.settings, self.writer, self.catalogue, found)
-                settled.logs += settle(self.writer, self._find)
+                settled.logs += settle(self.writer, self.find)
         except OSError as error:
             self.writer.forget(mark)
             raise IOFailed(f"a log cannot be kept ({reason_of(error)})") from error
@@ -268,7 +268,7 @@ class Following:
             return self.pending.patient
         for key in behind:
             member = self.writer.kin.members.get(key)
-            file = None if member is None else self._find(member.place)
+            file = None if member is None else self.find(member.place)
             if file is not None and self._is_behind(key, file) and self.pending.may_hold:
                 if key not in self._just:
                     self.pending.put(key, file)

@@ -5,7 +5,7 @@ In: a file of `vanished`, an index's writer. Out: rows and the row of its log, i
 
 from pathlib import Path
 
-from memoryd.index import table, vanished
+from memoryd.index import kept_kin, table, vanished
 from memoryd.index.judging import Judge
 from memoryd.index.rows import Source
 from memoryd.index.settings import Settings
@@ -40,6 +40,8 @@ def index_kept(writer: Writer, path: Path) -> Log | None:
                 _add_kept(writer, log, kept, label)
     writer.rows.flush()
     log.label = log.peak = judge.label
+    judged = None if about.rules == settings.rules.fingerprint else judge.label
+    kept_kin.restore(writer.connection, log, about.kin, settings.classes, judged)
     table.store(writer.connection, log)
     writer.kin.put(log)
     return log

@@ -8,14 +8,15 @@ Ids of sub-agents stand as hashes: a call's arguments may lie above `max_class`.
 
 import sys
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from uuid import UUID
 
 import msgspec
 
 from memoryd.fold import Step, call_hash
-from memoryd.records import Called, Link, Record, Returned, values
+from memoryd.records import Called, Link, Record, Returned
+from memoryd.records import values as argument_values
 from memoryd.sources.base import Adapter
 
 SPAWN, TALK, WAIT, QUIET = range(4)
@@ -77,7 +78,9 @@ class Told(msgspec.Struct, array_like=True):
         """Take note of a call if sub-agents may answer it."""
         kind = DISPATCHERS.get(call.tool)
         if kind is not None and call.call is not None:
-            names = [v for v in values(call.args) if len(v) <= _LONGEST_ID and not v.isspace()]
+            names = [
+                v for v in argument_values(call.args) if len(v) <= _LONGEST_ID and not v.isspace()
+            ]
             ids = [call_hash(name) for name in names[:_MOST_IDS]]
             self.dispatches.append(Dispatch(call_hash(call.call), n, kind, ids))
 
@@ -117,7 +120,15 @@ def anchor(name: str) -> int:
 
 def anchors(records: list[Record]) -> bytes:
     """Return the anchors of records, eight bytes each, zero for one without a name; b"" if none has one."""
-    names = [record.uuid or _NO_NAME for record in records]
+    return _anchors([record.uuid or _NO_NAME for record in records])
+
+
+def origins(records: list[Record]) -> bytes:
+    """Return the anchors of the records that these say they copy; b"" if none does."""
+    return _anchors([record.copy_of or _NO_NAME for record in records])
+
+
+def _anchors(names: list[str]) -> bytes:
     joined = "".join(names)
     if _are_uuids(names, joined):
         try:
@@ -143,11 +154,36 @@ def _packed(found: "array[int]") -> bytes:
     return found.tobytes() if any(found) else b""
 
 
+def values(blob: bytes) -> Sequence[int]:
+    """Return the anchors in a blob, 0 for records without a name."""
+    return memoryview(blob).cast("Q")
+
+
 def named(blob: bytes, first_n: int = 0) -> Iterator[tuple[int, int]]:
     """Yield the record number and the anchor of each named record."""
-    for n, value in enumerate(memoryview(blob).cast("Q"), first_n):
+    for n, value in enumerate(values(blob), first_n):
         if value:
             yield n, value
+
+
+class Names(msgspec.Struct):
+    """The anchors of a turn's records, and of what they copy, from record `first_n` on."""
+
+    first_n: int = 0
+    own: bytes = b""
+    copied: bytes = b""
+
+    def add(self, records: list[Record], *, fork: bool) -> None:
+        """Add the next records, of a log that is a fork or is none."""
+        blob = anchors(records)
+        if not self.own and blob:
+            self.first_n = records[0].n
+        elif not blob and self.own:
+            blob = bytes(8 * len(records))
+        if blob and (fork or self.copied):
+            found = origins(records) or bytes(len(blob))
+            self.copied = self.copied.ljust(len(self.own), b"\0") + found
+        self.own += blob
 
 
 def first_of(blob: bytes) -> int:

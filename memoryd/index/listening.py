@@ -61,7 +61,8 @@ class Listener:
 
     def copied(self, record: Record) -> bool:
         """Say whether the rows of the next record are another log's."""
-        found = record.uuid is not None and kinfolk.anchor(record.uuid) in self._elders
+        name = record.copy_of or record.uuid
+        found = name is not None and kinfolk.anchor(name) in self._elders
         if found:
             self._skips.append(record.n)
         return found

@@ -14,9 +14,11 @@ import msgspec
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
-from memoryd.index import forgetting, opening, purging, schema, swap
+from memoryd.index import deciding, forgetting, opening, purging, schema, swap
 from memoryd.index.catalogue import Known, Sums
 from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
 from memoryd.index.following import Following, reason_of
 from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.fresh import Fresh, fresh
@@ -35,9 +37,10 @@ class Status(msgspec.Struct, frozen=True):
     """What the owner is told.
 
     `why`: why there is nothing to serve. `fault`: the code of what the last try to write met. `lag_*`: what
-    is not read yet. `faults`: logs that cannot be read, with the system's word. `missing`: folders that are
-    configured and not there. `skipped`: paths of what looks like a log and is not read, with the reason.
-    `purging`: words of deleted rows are still being taken out of the file.
+    is not read yet; `held`: how many logs of it wait for the logs that they start from. `faults`: logs that
+    cannot be read, with the system's word. `missing`: folders that are configured and not there. `skipped`:
+    paths of what looks like a log and is not read, with the reason. `purging`: words of deleted rows are
+    still being taken out of the file.
     """
 
     ready: bool
@@ -50,6 +53,7 @@ class Status(msgspec.Struct, frozen=True):
     faults: dict[str, str] = {}
     missing: list[str] = []
     skipped: dict[str, str] = {}
+    held: int = 0
     overrides_unreadable: int = 0
     purging: bool = False
 
@@ -150,6 +154,19 @@ class Index:
         with _told_of_disk("it cannot be written down"):
             return forgetting.remember(self._open_one(), act)
 
+    def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels. Raises: Unavailable, NotFound, BadRequest, IOFailed."""
+        with _told_of_disk("the log cannot be read"):
+            return deciding.told(self._open_one(), log)
+
+    def relabel(self, log: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label, for good.
+
+        Raises: Unavailable, NotFound, BadRequest, Conflict, IOFailed and what else `db.wrong` knows.
+        """
+        with _told_of_disk("it cannot be written down"):
+            return deciding.relabel(self._open_one(), log, wish)
+
     @property
     def purging(self) -> bool:
         """Say whether words of deleted rows may still be in the file."""
@@ -219,6 +236,7 @@ class Index:
             | dict.fromkeys(following.unusable, "not whole"),
             list(following.missing),
             {str(one.path): one.reason for one in following.skipped},
+            following.pending.held,
             following.writer.floors.unreadable,
             following.purging,
         )
@@ -263,6 +281,8 @@ class Index:
     def _open(self) -> None:
         connection, self.why = opening.find(self.settings)
         self._following = None if connection is None else Following(self.settings, connection)
+        if self._following is not None:
+            deciding.settled(self._following)
         self._file = self._seen()
 
     def _seen(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import msgspec
 from memoryd.fold import State, call_hash
 from memoryd.index import kinfolk, purging
 from memoryd.index.identity import Marks, Seen
-from memoryd.index.kinfolk import Told
+from memoryd.index.kinfolk import Names, Told
 from memoryd.index.lineage import NOTHING, Heard
 from memoryd.labels import LOWEST, Label
 from memoryd.records import About
@@ -215,12 +215,12 @@ def store_folding(connection: apsw.Connection, log: Log, first_n: int, folding: 
         )
 
 
-def names(connection: apsw.Connection, number: int) -> list[tuple[int, bytes]]:
-    """Return the names of a log's records: first record and anchors of each turn. Raises: apsw.Error."""
-    found: Iterable[tuple[int, bytes]] = connection.execute(
-        "SELECT first_n, names FROM anchor WHERE log = ? ORDER BY first_n", (number,)
+def names(connection: apsw.Connection, number: int) -> list[Names]:
+    """Return the names of a log's records, as each turn stored them. Raises: apsw.Error."""
+    found: Iterable[tuple[int, bytes, bytes]] = connection.execute(
+        "SELECT first_n, names, origins FROM anchor WHERE log = ? ORDER BY first_n", (number,)
     )
-    return [*found]
+    return [Names(*row) for row in found]
 
 
 def names_with(connection: apsw.Connection, name: bytes) -> list[tuple[int, int, bytes]]:
@@ -275,11 +275,12 @@ def delete_rows(connection: apsw.Connection, number: int, classes: int) -> None:
         purging.delete(connection, c, "log = :log", {"log": number})
 
 
-def store_names(connection: apsw.Connection, number: int, first_n: int, names: bytes) -> None:
+def store_names(connection: apsw.Connection, number: int, names: Names) -> None:
     """Write the names of a turn's records. Raises: apsw.Error."""
-    if names:
+    if names.own:
         connection.execute(
-            "INSERT INTO anchor(log, first_n, names) VALUES (?, ?, ?)", (number, first_n, names)
+            "INSERT INTO anchor(log, first_n, names, origins) VALUES (?, ?, ?, ?)",
+            (number, names.first_n, names.own, names.copied),
         )
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-from memoryd.index import table
+from memoryd.index import kept_kin, table
 from memoryd.index.schema import class_of
 from memoryd.index.settings import Settings
 from memoryd.index.table import Log
@@ -67,6 +67,7 @@ class About(msgspec.Struct, omit_defaults=True):
     why: str | None = None
     first_ts: int | None = None
     last_ts: int | None = None
+    kin: str = ""
 
 
 class Kept(msgspec.Struct, omit_defaults=True):
@@ -136,7 +137,8 @@ def write(
     folder = home / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     lines = _lines(connection, log, under.names)
-    encoded = _encoded(_about(log, under), _less(lines, tomb) if tomb else lines)
+    about = _about(log, under, kept_kin.packed(connection, log, under.names))
+    encoded = _encoded(about, _less(lines, tomb) if tomb else lines)
     _write_whole(path_of(home, log.key), encoded)
     reached("vanished: written")
 
@@ -212,7 +214,7 @@ def _place(kept: Kept) -> tuple[int, int]:
     return kept.n, kept.block
 
 
-def _about(log: Log, under: Under) -> About:
+def _about(log: Log, under: Under, kin: str) -> About:
     names = under.names
     return About(
         *log.place,
@@ -232,6 +234,7 @@ def _about(log: Log, under: Under) -> About:
         why=log.why,
         first_ts=log.first_ts,
         last_ts=log.last_ts,
+        kin=kin,
     )
 
 

@@ -12,9 +12,8 @@ label that the log has had, a floor is written first (`floors`), so that rewriti
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,8 +22,7 @@ import msgspec
 
 from memoryd.clock import monotonic
 from memoryd.errors import MemorydError
-from memoryd.fold import State, begin, call_hash, fold
-from memoryd.ids import Ids
+from memoryd.fold import State, fold
 from memoryd.index import (
     floors,
     identity,
@@ -36,55 +34,55 @@ from memoryd.index import (
     tombs,
     vanished,
 )
+from memoryd.index.files import (
+    excluded,
+    key_of,
+    label_at_end,
+    opened,
+    place_of,
+    start_label,
+    start_of,
+)
 from memoryd.index.identity import Seen
 from memoryd.index.kinship import Kinship
 from memoryd.index.lineage import NOTHING
-from memoryd.index.listening import Ear, Listener, Retelling
-from memoryd.index.relabels import Ruling
-from memoryd.index.rows import Counts, Rows, Source, storable
+from memoryd.index.listening import Listener
+from memoryd.index.rows import Counts, Rows, Source
 from memoryd.index.settings import Settings
-from memoryd.index.table import Event, Folding, Log, Open, Place
+from memoryd.index.table import Folding, Log, Open
+from memoryd.index.trail import FORGOTTEN, take
+from memoryd.index.turn import Budget, Turn, TurnFailed, Waiting
 from memoryd.labels import LOWEST, Label
 from memoryd.points import reached
-from memoryd.records import Brought, Called, Kind, Record, Said, Unreadable, call_text
-from memoryd.redact import arguments, secrets
-from memoryd.rules import Rules
-from memoryd.sources import LogFile, discover, lines
-from memoryd.sources.lines import Position
+from memoryd.records import Called, Kind, Record, Said, call_text
+from memoryd.redact import arguments
+from memoryd.sources import LogFile, lines
+
+__all__ = [
+    "FORGOTTEN",
+    "Budget",
+    "Turn",
+    "TurnFailed",
+    "Waiting",
+    "Writer",
+    "add",
+    "excluded",
+    "index_log",
+    "index_record",
+    "key_of",
+    "label_at_end",
+    "opened",
+    "place_of",
+    "progress",
+    "set_progress",
+    "start_of",
+]
 
 _TOLD_BY = 64
 """Records by which a log has told its session."""
 
 _MOST_KEPT = 64
 """Logs whose fold stays in memory between turns: those that are being written."""
-
-
-class Budget(msgspec.Struct, frozen=True):
-    """What one log may use in one turn before the others get theirs."""
-
-    bytes: int = 4 << 20
-    seconds: float = 0.05
-
-
-class TurnFailed(Exception):
-    """A log failed in the middle of its turn: what is written of the turn must be taken back."""
-
-    def __init__(self, file: LogFile, error: Exception) -> None:
-        """Keep whose turn it was, and what went wrong: mostly an OSError, else a fault of ours."""
-        super().__init__(type(error).__name__)
-        self.file, self.error = file, error
-
-
-class Waiting(Exception):
-    """A log starts from another that is there and not read so far: nothing of it is written yet.
-
-    `behind` are the keys of such logs, where they are known.
-    """
-
-    def __init__(self, behind: list[int]) -> None:
-        """Keep which logs must be read first."""
-        super().__init__()
-        self.behind = behind
 
 
 class Writer:
@@ -104,7 +102,7 @@ class Writer:
         self.floors = floors.gathered(entries, self.ids, settings.classes)
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
         self.tombs = tombs.gathered(entries, self.ids)
-        self.kin = Kinship(connection, settings.rules.unknown, partial(_start_label, settings))
+        self.kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
         self._keys: dict[tuple[str, Path, str], int] = {}
@@ -143,40 +141,6 @@ class Writer:
         self._kept.pop(log.id, None)
 
 
-class Names(msgspec.Struct):
-    """The anchors of a turn's records, from record `first_n` on."""
-
-    first_n: int = 0
-    blob: bytes = b""
-
-    def add(self, records: list[Record]) -> None:
-        """Add the next records."""
-        blob = kinfolk.anchors(records)
-        if not self.blob and blob:
-            self.first_n = records[0].n
-        elif not blob and self.blob:
-            blob = bytes(8 * len(records))
-        self.blob += blob
-
-
-class Turn(msgspec.Struct):
-    """One log's turn: its row, its fold, and what was counted in this turn."""
-
-    log: Log
-    folding: Folding
-    trusted: bool
-    first_n: int
-    ear: Ear
-    rulings: tuple[Ruling, ...] = ()
-    names: Names = msgspec.field(default_factory=Names)
-    counts: Counts = msgspec.field(default_factory=Counts)
-    tomb: tombs.Tomb | None = None
-
-    def forgotten(self, n: int, block: int, ts: int | None) -> bool:
-        """Say whether no word of this place may be kept."""
-        return self.tomb is not None and self.tomb.covers(n, block, ts)
-
-
 def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
     """Return how far a log is read: its row `number`, or a new one at the start. Raises: apsw.Error."""
     found = None if number is None else table.load(writer.connection, number)
@@ -207,7 +171,7 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     """Store how far a log is read now, with its label and its fold, beside the rows. Raises: apsw.Error."""
     log, counts, folding = turn.log, turn.counts, turn.folding
     log.kin.steps = folding.state.steps
-    log.kin.first = log.kin.first or kinfolk.first_of(turn.names.blob)
+    log.kin.first = log.kin.first or kinfolk.first_of(turn.names.own)
     if isinstance(turn.ear, Listener):
         turn.ear.finish()
     log.label = folding.state.label
@@ -219,10 +183,10 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     log.unreadable += counts.unreadable
     table.store_folding(writer.connection, log, turn.first_n, folding)
     table.store(writer.connection, log)
-    table.store_names(writer.connection, log.id, turn.names.first_n, turn.names.blob)
+    table.store_names(writer.connection, log.id, turn.names)
     writer.kin.put(log)
     writer.touched.add(log.key)
-    writer.kin.names(log.key, turn.names.blob, turn.names.first_n)
+    writer.kin.names(log.key, turn.names.own, turn.names.first_n)
     folding.stored = folding.stored | folding.state.answered
     folding.events.clear()
     writer.keep(log, folding)
@@ -244,12 +208,11 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
         log.met(ts)
     rows = fold(state, record, writer.settings.rules, turn.trusted, ear)
     turn.counts.records += 1
-    if ear.copies and rows:
-        rows = [] if ear.copied(record) else _joined(rows, ear.shared.get(n, LOWEST))
-    if turn.rulings and rows:
-        rows = [(item, _ruled(writer, turn, n, item, label)) for item, label in rows]
+    copy = ear.copies and ear.copied(record)
+    if (ear.shared or turn.rulings) and rows:
+        rows = _decided(writer, turn, n, rows)
     for item, label in rows:
-        gone = turn.tomb is not None and turn.forgotten(n, item.block, ts)
+        gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
@@ -260,20 +223,27 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
         if not gone:
             add(writer, turn, source, label, item)
     if state.trail:
-        _take_trail(writer, turn, record, below=below)
+        take(turn, record, writer.settings, below=below)
+    if below and state.label.level > writer.max_level:
+        log.why = log.why or "what another log had met"
 
 
-def _joined(
-    rows: list[tuple[Said | Called, Label]], more: Label
+def _decided(
+    writer: Writer, turn: Turn, n: int, rows: list[tuple[Said | Called, Label]]
 ) -> list[tuple[Said | Called, Label]]:
-    return rows if more is LOWEST else [(item, label.join(more)) for item, label in rows]
+    """Return the rows of record `n` joined with what its copies have, and as the owner has decided.
 
-
-def _ruled(writer: Writer, turn: Turn, n: int, item: Said | Called, label: Label) -> Label:
-    """Return the label of a row as the owner has decided, where that was said of these very words."""
-    if not any(ruling.first <= n <= ruling.last for ruling in turn.rulings):
-        return label
-    return relabels.ruled(turn.rulings, relabels.name_of(writer.ids, n, item), n, label)
+    That was said of a row's very words, and holds for no others.
+    """
+    more = turn.ear.shared.get(n, LOWEST)
+    joined = [(item, label.join(more)) for item, label in rows]
+    rulings = [ruling for ruling in turn.rulings if ruling.first <= n <= ruling.last]
+    return [
+        (item, relabels.ruled(rulings, relabels.name_of(writer.ids, n, item), label))
+        if rulings
+        else (item, label)
+        for item, label in joined
+    ]
 
 
 def index_log(
@@ -300,21 +270,6 @@ def index_log(
     return turn, more
 
 
-@contextmanager
-def opened(file: LogFile) -> Iterator[tuple[int, Seen]]:
-    """Open a log and yield its descriptor and status. Raises: OSError, also for what is no regular file."""
-    handle = discover.open_log(file)
-    try:
-        yield handle, identity.seen(os.fstat(handle))
-    finally:
-        os.close(handle)
-
-
-def excluded(globs: Iterable[str], project: str | None) -> bool:
-    """Say whether a log of `project` is one that the owner does not want read."""
-    return project is not None and any(fnmatchcase(project, glob) for glob in globs)
-
-
 def _read(
     writer: Writer, file: LogFile, turn: Turn, handle: int, budget: Budget | None, *, new: bool
 ) -> bool:
@@ -326,8 +281,8 @@ def _read(
     for batch in batches:
         if log.position.records == 0 and batch.records:
             _meet(writer, file, turn, batch.records, new=new)
-        if file.adapter.named:
-            turn.names.add(batch.records)
+        if file.adapter.named and batch.records:
+            turn.name(batch.records)
         for record in batch.records:
             index_record(writer, turn, record)
         log.position = batch.position
@@ -368,7 +323,7 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     log.state = table.EXCLUDED
     log.indexed = log.left_out = log.unreadable = 0
     turn.folding = Folding(State(turn.folding.state.label))
-    log.kin, log.heard, turn.names = kinfolk.Told(), NOTHING, Names()
+    log.kin, log.heard, turn.names = kinfolk.Told(), NOTHING, kinfolk.Names()
     turn.counts = Counts()
 
 
@@ -405,31 +360,6 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
     return fresh
 
 
-def label_at_end(settings: Settings, file: LogFile, start: Label, handle: int) -> Label:
-    """Return the label that the whole file will have by itself; its records are folded, not indexed.
-
-    What other logs say may change later, and counts as nothing.
-    Raises: OSError.
-    """
-    state, trusted, alone = State(start), file.root.trusted, Retelling(NOTHING)
-    for batch in lines.read(handle, Position(), file.adapter, log=file.log):
-        for record in batch.records:
-            fold(state, record, settings.rules, trusted, alone)
-        state.trail.clear()
-    return state.label
-
-
-def _start_label(settings: Settings, log: Log) -> Label:
-    """Return the label before a known log's first record."""
-    root = next((root for root in settings.roots if str(root.path) == log.place.root), None)
-    return begin(settings.rules, None if root is None else root.start, log.floor).label
-
-
-def start_of(settings: Settings, file: LogFile, floor: Label) -> Label:
-    """Return the label before a log's first record."""
-    return begin(settings.rules, file.root.start, floor).label
-
-
 def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
     place, key = place_of(file), writer.key_of(file)
     floor = writer.floors.of(key)
@@ -438,16 +368,6 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
     decided = writer.relabels.digest(key)
     return Log(number, key, place, session, label=label, peak=label, floor=floor, forgot=mark,
                decided=decided)  # fmt: skip
-
-
-def place_of(file: LogFile) -> Place:
-    """Return where a log is, as text that can be stored."""
-    return Place(file.adapter.id, storable(str(file.root.path)), storable(file.log))
-
-
-def key_of(ids: Ids, file: LogFile) -> int:
-    """Return the keyed name of a log."""
-    return ids.log_key(file.adapter.id, str(file.root.path), file.log)
 
 
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
@@ -459,58 +379,3 @@ def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen:
     turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear)
     turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
     return turn
-
-
-def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:
-    """Take the events of one record out of the fold's state, calls by their places.
-
-    `below`: the record itself is not above `max_class`; of one that is, no name is kept either, nor of one
-    that is forgotten.
-    """
-    folding, rules = turn.folding, writer.settings.rules
-    origins = _origins(record) if below else {}
-    nameless = False
-    for n, block, name, ok, level, untrusted in folding.state.trail:
-        nameless = nameless or name is None
-        call = None if name is None else _place(folding, name)
-        of = None if call is None else (call.n, call.block)
-        without_call = name if below and name is not None and name.startswith(":") else None
-        event = Event(n, block, of, without_call, ok, level, untrusted, origins.get(block))
-        gone = turn.forgotten(n, block, record.ts)
-        folding.events.append(event.bare() if gone else event)
-        if level > writer.settings.max_level and turn.log.why is None:
-            turn.log.why = FORGOTTEN if gone else _why(rules, call, without_call)
-    folding.state.trail.clear()
-    if nameless:  # as what an unreadable line brings in is
-        turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
-
-
-FORGOTTEN = "a forgotten record"
-
-
-def _origins(record: Record) -> dict[int, tuple[str, ...]]:
-    """Return the paths from which came what came without a call, masked, by block."""
-    found: dict[int, tuple[str, ...]] = {}
-    for item in record.items:
-        if isinstance(item, Brought) and isinstance(item.args, dict):
-            told = item.args.get("path")
-            paths = told if isinstance(told, list) else [told]
-            texts = (storable(secrets(path)) for path in paths if isinstance(path, str))
-            found[item.block] = (*found.get(item.block, ()), *texts)
-    return found
-
-
-def _place(folding: Folding, call: str) -> Open | None:
-    return folding.places.get(call) or folding.places.get(call_hash(call))
-
-
-def _why(rules: Rules, call: Open | None, brought: str | None) -> str:
-    """Say in a few words what raised a log above `max_class`."""
-    if call is not None:
-        if not call.tool:
-            return "a call above max_class"
-        return call.tool if rules.known(call.tool) else f"{call.tool} (no rule)"
-    if brought is not None:
-        name = brought.removeprefix(":")
-        return name if rules.known(name, brought=True) else f"{name} (no rule)"
-    return "a line or a result that nobody can place"

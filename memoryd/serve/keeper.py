@@ -18,6 +18,8 @@ from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
 from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.fresh import Fresh
 from memoryd.labels import Label
@@ -174,6 +176,29 @@ class Keeper:
         log.info("remembered", job=act, logs=counts[0])
         await self.synced(None)
         return counts
+
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels, once all that is on disk is read."""
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        return await self._write(self._index.explain, log)
+
+    async def relabel(self, name: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label.
+
+        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.relabel` raises.
+        """
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        if self.rebuilding is not None and self.rebuilding.state == "running":
+            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
+        done = await self._write(self._index.relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
 
     async def purged(self) -> None:
         """Return when no word of a deleted row is left in the index's files."""

@@ -17,13 +17,15 @@ from memoryd import clock, protocol, recall
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, Busy, Unavailable
 from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
 from memoryd.recall.block import Lessons
-from memoryd.serve import blocking, brokering, dumping, forgetting, gate, noting
+from memoryd.serve import blocking, brokering, dumping, forgetting, gate, noting, relabelling
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -81,6 +83,12 @@ class Keeper(Protocol):
     def changed(self, paths: list[Path]) -> None:
         """Take the hint that these files may have changed."""
 
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels."""
+
+    async def relabel(self, log: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label."""
+
     async def forget(
         self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
     ) -> Forgotten:
@@ -133,13 +141,8 @@ class Memory(msgspec.Struct, frozen=True):
 
 def table(memory: Memory) -> Methods:
     """Return every method by name, behind the gate; which socket grants which is in `peers`."""
-    bare = _bare(memory)
-    desk = memory.desk()
-    of_tools = gate.gated(bare, desk, person=False)
-    return {
-        **gate.gated(bare, desk, person=True),
-        **brokering.table(of_tools, memory.classes),
-    }
+    gated = gate.gated(_bare(memory), memory.desk())
+    return {**gated, **brokering.table(gated, memory.classes)}
 
 
 def _bare(memory: Memory) -> Methods:
@@ -153,6 +156,7 @@ def _bare(memory: Memory) -> Methods:
         "sync": Slow(fitting(Sync), lambda *given: sync(memory, *given)),
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
+        **relabelling.table(memory.keeper),
         **forgetting.table(memory.keeper, (memory.reads.forget, *memory.derived)),
         **noting.table(memory.desk()),
         **following(memory.followed(), memory.classes),

@@ -28,7 +28,7 @@ NOTES = {
     },
 }
 """The methods that each grant of notes gives."""
-OWNER = frozenset({"reindex", "dump", "forget"}) | {
+OWNER = frozenset({"reindex", "dump", "forget", "explain", "relabel"}) | {
     f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")
 }
 """Methods of the owner's socket alone."""

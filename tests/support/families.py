@@ -225,7 +225,8 @@ def from_real(lines: list[bytes]) -> Family:
     Its records are real; that they stand in several logs is not.
     """
     records = [json.loads(line) for line in lines]
-    named = [n for n, r in enumerate(records) if r.get("uuid")]
+    named = [n for n, record in enumerate(records) if record.get("uuid")]
+    assert named, "a log of Claude Code names its records"
     half, third = named[len(named) // 2], named[len(named) // 3]
     session = records[named[0]].get("sessionId", "s")
     fork = [{**r, "sessionId": "made-fork", **({"forkedFrom": {"sessionId": session, "messageUuid": r["uuid"]}}

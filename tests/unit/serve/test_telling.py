@@ -82,7 +82,7 @@ def test_reasons_come_with_the_most_frequent_first() -> None:
         {"why": "a", "rows": 1},
         {"why": "b", "rows": 1},
     ]
-    assert told["behind"] == {"logs": 3, "bytes": 40}
+    assert told["behind"] == {"logs": 3, "bytes": 40, "held": 0}
     assert told["unreadable"] == 2
 
 
