@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 import trio
+from msgspec.structs import asdict
 
 from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
@@ -23,10 +24,11 @@ from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.fresh import Fresh
 from memoryd.labels import Label
+from memoryd.serve.announcing import Announcer
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
-from memoryd.serve.telling import Rebuilding, Told, rebuild_view
-from memoryd.serve.topics import Topic, Topics
+from memoryd.serve.telling import Rebuilding
+from memoryd.serve.topics import Topics
 
 Result = TypeVar("Result")
 
@@ -36,8 +38,8 @@ CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
-SYNC_S, PROGRESS_S = 10.0, 0.5
-"""How long the owner's acts wait for what is on the disk; how often a rebuild tells how far it is."""
+SYNC_S = 10.0
+"""How long the owner's acts wait for what is on the disk."""
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
@@ -62,7 +64,7 @@ class Keeper:
 
     def __init__(self, settings: Settings, readers: Readers, topics: Topics | None = None) -> None:
         self.settings, self._readers = settings, readers
-        self._topics = topics
+        self._announcer = Announcer(topics)
         self.rebuilding: Rebuilding | None = None
         self._index: Index | None = None
         self._slot = trio.CapacityLimiter(1)
@@ -239,7 +241,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep, self._follows("record"))
+            turn = await self._write(_turn, open_index, sweep, self._announcer.followed)
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -260,8 +262,7 @@ class Keeper:
         if turn.generation != self._generation:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
-        if self._topics is not None:
-            self._topics.records(turn.fresh)
+        self._announcer.rows(turn.fresh)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
@@ -269,7 +270,7 @@ class Keeper:
             )
         if not turn.more and not turn.fault:
             if self._settled == 0:
-                log.info("read all that was there", **_keys(self._read))
+                log.info("read all that was there", **asdict(self._read))
             self._settled = self._sweeps
 
     async def _serve(self, generation: str) -> None:
@@ -278,14 +279,14 @@ class Keeper:
             await trio.to_thread.run_sync(self._readers.shut)
         self._generation = generation
         self._readers.open()
-        self._tell("index", {"generation": generation})
+        self._announcer.index(generation)
         log.info("the index is served", generation=generation[:8])
 
     async def _unready(self, turn: Turn) -> None:
         """Serve nothing, and see that a rebuild is under way."""
         if self._generation:
             self._generation = ""
-            self._tell("index", {"generation": None})
+            self._announcer.index(None)
             await trio.to_thread.run_sync(self._readers.withdraw)
         running = self.rebuilding is not None and self.rebuilding.state == "running"
         if not running and trio.current_time() >= self._rebuild_at:
@@ -296,11 +297,11 @@ class Keeper:
         """Build a new index in a process of its own and put it in the place of the old one."""
         log.info("rebuilding the index", job=job.job)
         work = Rebuild(self.settings)
-        self._nursery.start_soon(self._tell_progress, job)
+        self._nursery.start_soon(self._announcer.rebuild, job)
         try:
             built = await self._build(work, job)
             await self._write(partial(self._publish, built))
-            self._tell("index", {"generation": self._generation})
+            self._announcer.index(self._generation)
         except MemorydError as error:
             log.warning("the rebuild failed", job=job.job, code=error.code, problem=error.message)
             self._failed(job, error)
@@ -309,27 +310,11 @@ class Keeper:
             self._failed(job, Internal("a fault of memoryd", remedy="find the job in its log"))
         else:
             job.state, job.counts, job.seconds = "done", built.counts, built.seconds
-            log.info("rebuilt the index", job=job.job, seconds=built.seconds, **_keys(built.counts))
-        self._publish_progress(job)
+            log.info(
+                "rebuilt the index", job=job.job, seconds=built.seconds, **asdict(built.counts)
+            )
+        self._announcer.rebuilt(job)
         self._wake.set()
-
-    async def _tell_progress(self, job: Rebuilding) -> None:
-        """Tell the owner twice a second how far a rebuild is."""
-        while job.state == "running":
-            self._publish_progress(job)
-            await trio.sleep(PROGRESS_S)
-
-    def _publish_progress(self, job: Rebuilding) -> None:
-        self._tell("progress", rebuild_view(job) or {}, owner=True)
-
-    def _follows(self, topic: Topic) -> bool:
-        """Say whether somebody is told of `topic`."""
-        return self._topics is not None and self._topics.wanted(topic)
-
-    def _tell(self, topic: Topic, told: Told, *, owner: bool = False) -> None:
-        """Tell of something that holds no stored text."""
-        if self._topics is not None:
-            self._topics.publish(topic, told, owner=owner, labelled=False)
 
     def _failed(self, job: Rebuilding, error: MemorydError) -> None:
         job.state, job.error, job.remedy = "failed", error.message, error.remedy
@@ -390,12 +375,3 @@ def _turn(open_index: Index, sweep: bool, followed: bool) -> Turn:
         open_index.fault,
         open_index.fresh(mark) if followed and counts.indexed else [],
     )
-
-
-def _keys(counts: Counts) -> dict[str, int]:
-    return {
-        "records": counts.records,
-        "indexed": counts.indexed,
-        "left_out": counts.left_out,
-        "unreadable": counts.unreadable,
-    }
