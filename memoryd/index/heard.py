@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from memoryd.fold import State, fold
+from memoryd.fold import State, begin, fold
 from memoryd.index.catalogue import Known
 from memoryd.index.settings import Settings
 from memoryd.index.table import Log, session_of
@@ -49,8 +49,8 @@ class Told(msgspec.Struct, frozen=True):
     excluded: bool = False
 
 
-def again(settings: Settings, key: int, known: Known, start: Label) -> Iterator[Told]:
-    """Yield the records of a log from its first to where the index is; `start`: the label before it.
+def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
+    """Yield the records of a log from its first to where the index is, under the labels that they had.
 
     Raises: OSError when the file is not there or cannot be read.
     """
@@ -61,7 +61,8 @@ def again(settings: Settings, key: int, known: Known, start: Label) -> Iterator[
     file = LogFile(root, adapter, Path(root.path, known.place.log), known.place.log)
     handle = discover.open_log(file)
     try:
-        yield from _read(settings, key, known, file, (handle, State(start)))
+        state = begin(settings.rules, root.start, known.floor)
+        yield from _read(settings, key, known, file, (handle, state))
     finally:
         os.close(handle)
 

@@ -63,13 +63,17 @@ def show(connection: apsw.Connection, planned: Plan) -> None:
         )
         if refused.reason in _COUNTED:
             settings.count(connection, f"injections_blocked_{_COUNTED[refused.reason]}")
-    rank.bump(connection, [one.lesson for one in planned.shown])
+    told = [one.lesson for one in planned.shown]
+    rank.bump(connection, [one for one in told if one.label.covers(planned.ask.label)])
     if planned.suggestion:
         suggest.clear(connection, planned.ask.session)
 
 
 def inject(connection: apsw.Connection, lesson: Lesson, ask: Ask, tokens: int) -> None:
-    """Write one row of the ledger. The lesson's last time shown never goes back."""
+    """Write one row of the ledger. The lesson's last time shown never goes back.
+
+    The row is worth what the lesson and the session are worth together.
+    """
     connection.execute(
         "INSERT INTO session(id, project, last_at) VALUES (?, ?, ?) "
         "ON CONFLICT DO UPDATE SET last_at = max(last_at, excluded.last_at)",
@@ -79,7 +83,7 @@ def inject(connection: apsw.Connection, lesson: Lesson, ask: Ask, tokens: int) -
         "INSERT INTO injection(lesson, fingerprint, project, session, hook, tokens, at, level, untrusted) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (lesson.id, lesson.fingerprint, lesson.project, ask.session, ask.hook, tokens, ask.now,
-         *lesson.label),
+         *lesson.label.join(ask.label)),
     )  # fmt: skip
     connection.execute(
         "UPDATE lesson SET injected_at = max(coalesce(injected_at, 0), ?) WHERE row = ?",

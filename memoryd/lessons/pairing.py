@@ -64,6 +64,10 @@ class Pairing:
         self.waiting: dict[str, Open] = {}
         self._told = False
 
+    def place(self, session: str, project: str) -> None:
+        """Take it from the index whose log this is: what later records say of it counts no more."""
+        self.session, self.project, self._told = clean(session), clean(project), True
+
     def feed(
         self, record: Record, rows: Iterable[tuple[Said | Called, Label]], after: Label, now: int
     ) -> list[Seen]:

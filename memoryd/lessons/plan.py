@@ -18,7 +18,10 @@ _TOP = 7
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question on behalf of a session. `cap` None: the setting's tokens (2,000 when compacting)."""
+    """A question on behalf of a session. `cap` None: the setting's tokens (2,000 when compacting).
+
+    `label`: the session's own. What it is told is told of below only as far as the session may be.
+    """
 
     query: str
     session: str
@@ -26,6 +29,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     hook: str = "pre_prompt"
     cap: int | None = None
+    label: Label = LOWEST
 
 
 class Shown(msgspec.Struct, frozen=True):

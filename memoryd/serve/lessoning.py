@@ -1,0 +1,397 @@
+"""The methods of lessons: what each takes, who it acts for, and the line it leaves in the read log.
+
+In: checked arguments and who asks. Out: maps, each with the join of the labels of all that it tells. A reader's
+scope is made as for any reading method, so that what lies above it is absent: from rows, from counts, from errors.
+A session that names itself acts under the label that the daemon folds from its log; whoever names none acts as
+the highest class and untrusted, but for a person at the owner's socket. What an agent writes or thinks changes
+nothing for readers who may not know what it has seen.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import apsw
+import msgspec
+import trio
+
+from memoryd import clock
+from memoryd.db import Deadline
+from memoryd.errors import BadRequest, CheckFailed, NotFound, NotGranted
+from memoryd.index import Known
+from memoryd.labels import LOWEST, Classes, Label
+from memoryd.lessons import explain, plan, row, suggest, tools
+from memoryd.lessons.plan import Ask
+from memoryd.lessons.reader import Reader
+from memoryd.serve import lesson_forms as forms
+from memoryd.serve import proposing
+from memoryd.serve.asking import Caller, scope_of
+from memoryd.serve.calls import Common, Methods, Slow, fitting
+from memoryd.serve.noting import claimed
+from memoryd.serve.peers import Asker
+from memoryd.serve.reads import Reads
+from memoryd.serve.tutor import Tutor
+
+Answer = dict[str, Any]
+
+
+class Keeper(Protocol):
+    """What lessons need of whoever keeps the index."""
+
+    async def label_of(self, caller: Caller) -> Label:
+        """Return the label of the asking session. Raises: Behind."""
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path."""
+
+
+class Room(msgspec.Struct, frozen=True):
+    """What the methods of lessons act on."""
+
+    tutor: Tutor
+    classes: Classes
+    keeper: Keeper
+    reads: Reads
+
+    def label(self, label: Label) -> dict[str, object]:
+        """Return a label as it travels."""
+        return {"class": self.classes.name(label.level), "untrusted": label.untrusted}
+
+
+class Who(msgspec.Struct, frozen=True):
+    """For whom a method acts: what may be told, the session and its project, the session's label."""
+
+    reader: Reader
+    session: str
+    project: str
+    label: Label
+
+
+def table(room: Room) -> Methods:
+    """Return every method of lessons by name; which socket grants which is in `peers`."""
+    return {
+        "lessons.save": Slow(fitting(forms.Save), partial(_save, room)),
+        "lessons.query": _reads(room, "query", forms.Query, _query),
+        "lessons.get": _reads(room, "get", forms.Get, _get),
+        "lessons.recall": Slow(fitting(forms.Recall), partial(_recall, room)),
+        "lessons.status": _reads(room, "status", forms.Looking, _status),
+        "lessons.retrospective": Slow(fitting(forms.Retrospective), partial(_retrospective, room)),
+        "lessons.why": _reads(room, "why", forms.Why, _why),
+        "lessons.export": Slow(fitting(forms.Export), partial(_export, room)),
+        "lessons.import": Slow(fitting(forms.Import), partial(_import, room)),
+        "lessons.config": Slow(fitting(forms.Config), partial(_config, room)),
+        "lessons.feedback": Slow(fitting(forms.Feedback), partial(_feedback, room)),
+        "lessons.trace": _reads(room, "trace", forms.Trace, _trace),
+        "lessons.audit": _reads(room, "audit", forms.Audit, _audit),
+        "lessons.propose": Slow(fitting(forms.Propose), partial(_propose, room)),
+        "lessons.idle": Slow(fitting(forms.Idle), partial(_idle, room)),
+    }
+
+
+async def who(
+    room: Room, asker: Asker, caller: Caller | None, max_class: str | None = None, *,
+    session: str | None = None, project: str | None = None,
+) -> Who:  # fmt: skip
+    """Return for whom a request acts. Raises: Behind, BadRequest, NotGranted.
+
+    The session is the caller's, else the one named, else none in particular. A person at the owner's socket
+    has the lowest label: what a person does tells nobody what an agent has seen.
+    """
+    label = None if caller is None else await room.keeper.label_of(caller)
+    scope = scope_of(asker.capability, room.classes, max_class, label)
+    owner = scope.owner and scope.level == room.classes.top and caller is None
+    reader = Reader(scope.level, scope.untrusted, scope.projects, owner=owner)
+    if caller is not None:
+        known = [one for _, one in room.keeper.named(caller.log)]
+        session = session or (known[0].session if known else "")
+        project = project or ((known[0].project or "") if known else "")
+    if label is None:
+        label = LOWEST if asker.capability.owner else room.classes.highest
+    return Who(reader, session or "", project or "", label)
+
+
+Read = Callable[[apsw.Connection, Who, Any, int], tuple[Answer, list[str], Label]]
+"""Returns an answer, the ids that it tells of, and the join of their labels."""
+
+
+def _reads(room: Room, name: str, form: type[forms.Looking], read: Read) -> Slow:
+    async def run(asker: Asker, args: Any, deadline: Deadline) -> Answer:
+        given = await who(
+            room, asker, args.caller, args.max_class,
+            session=getattr(args, "session_id", None), project=getattr(args, "project", None),
+        )  # fmt: skip
+        now = clock.now_ms()
+
+        def work(connection: apsw.Connection) -> Answer:
+            answer, ids, label = read(connection, given, args, now)
+            return _told(room, asker, name, answer, ids, label)
+
+        return await room.tutor.read(work, deadline)
+
+    return Slow(fitting(form), run)
+
+
+def _told(
+    room: Room, asker: Asker, name: str, answer: Answer, ids: list[str], label: Label
+) -> Answer:
+    """Return an answer with its label, written down in the read log before it leaves."""
+    told = answer | {"label": room.label(label)}
+    room.reads.note(asker, f"lessons.{name}", ids, told["label"])
+    return told
+
+
+def _query(
+    connection: apsw.Connection, given: Who, args: forms.Query, now: int
+) -> tuple[Answer, list[str], Label]:
+    asked = tools.Question(
+        query=args.query,
+        now=now,
+        type=args.type,
+        limit=args.limit,
+        full=args.full,
+        evidence=args.evidence,
+        include_superseded=args.include_superseded,
+        include_archived=args.include_archived,
+    )
+    found = tools.query(connection, given.reader, asked)
+    ids = [str(one["id"]) for one in found]
+    return {"lessons": found}, ids, joined(connection, given.reader, ids)
+
+
+def _get(
+    connection: apsw.Connection, given: Who, args: forms.Get, now: int
+) -> tuple[Answer, list[str], Label]:
+    found = tools.get(connection, given.reader, args.id)
+    return found, [args.id], joined(connection, given.reader, [args.id])
+
+
+def _status(
+    connection: apsw.Connection, given: Who, args: forms.Looking, now: int
+) -> tuple[Answer, list[str], Label]:
+    return tools.status(connection, given.reader), [], everything(connection, given.reader)
+
+
+def _audit(
+    connection: apsw.Connection, given: Who, args: forms.Audit, now: int
+) -> tuple[Answer, list[str], Label]:
+    told = tools.audit(connection, given.reader, verbose=args.verbose)
+    return told, [], everything(connection, given.reader)
+
+
+def _why(
+    connection: apsw.Connection, given: Who, args: forms.Why, now: int
+) -> tuple[Answer, list[str], Label]:
+    found = explain.surest(connection, given.reader, args.query)
+    answer = tools.why(connection, given.reader, args.query)
+    if found is None:
+        return answer, [], LOWEST
+    return answer, [found.id], explain.label(connection, given.reader, found)
+
+
+def _trace(
+    connection: apsw.Connection, given: Who, args: forms.Trace, now: int
+) -> tuple[Answer, list[str], Label]:
+    hook = "compacting" if args.tag == "memory" else "pre_prompt"
+    asked = Ask(
+        query=args.query, session=given.session, project=given.project, now=now, hook=hook,
+        cap=args.cap, label=given.label,
+    )  # fmt: skip
+    answer = tools.trace(connection, given.reader, asked)
+    told = [*answer.get("admitted", ()), *answer.get("blocked", ())]  # type: ignore[misc]  # a map of lists
+    ids = [str(one["id"]) for one in told]
+    label = joined(connection, given.reader, ids)
+    if answer.get("suggestion"):
+        label = label.join(suggest.label(connection, given.reader, given.session))
+    return answer, ids, label
+
+
+def joined(connection: apsw.Connection, reader: Reader, ids: list[str]) -> Label:
+    """Return the join of the labels of lessons that a reader was told of."""
+    found = LOWEST
+    for name in ids:
+        lesson = row.get(connection, name, reader)
+        found = found if lesson is None else found.join(lesson.label)
+    return found
+
+
+def everything(connection: apsw.Connection, reader: Reader) -> Label:
+    """Return the join of all that a reader's figures are counted from."""
+    found = LOWEST
+    for name in ("lesson", "call", "injection", "fix"):
+        for level, untrusted in connection.execute(
+            f"SELECT DISTINCT level, untrusted FROM {name} WHERE {reader.where(name)}"
+        ):
+            found = found.join(Label(int(level), bool(untrusted)))
+    return found
+
+
+async def _recall(room: Room, asker: Asker, args: forms.Recall, deadline: Deadline) -> Answer:
+    given = await who(
+        room, asker, args.caller, args.max_class, session=args.session_id, project=args.project
+    )
+    asked = Ask(
+        query=args.query, session=given.session, project=given.project, now=clock.now_ms(),
+        hook="pull", label=given.label,
+    )  # fmt: skip
+
+    def work(connection: apsw.Connection) -> Answer:
+        found = tools.recall(connection, given.reader, asked, limit=args.limit, scope=args.scope)
+        ids = [str(one["id"]) for one in found]
+        label = joined(connection, given.reader, ids)
+        return _told(room, asker, "recall", {"lessons": found}, ids, label)
+
+    return await room.tutor.write(work)
+
+
+async def _save(room: Room, asker: Asker, args: forms.Save, deadline: Deadline) -> Answer:
+    given = await who(room, asker, args.caller, session=args.source_session, project=args.project)
+    label = await _written_as(room, asker, args, given)
+    if not given.reader.covers(Label(0, False), given.project):
+        raise BadRequest("project: no such project", remedy="name one of the socket's projects")
+    saved = tools.Saved(
+        type=args.type,
+        content=args.content,
+        label=label,
+        now=clock.now_ms(),
+        scope=args.scope,
+        project=given.project,
+        session=given.session or None,
+        tool=args.source_tool,
+        relevance=args.relevance_score,
+        metadata=args.metadata,
+    )
+    told = await room.tutor.write(lambda connection: tools.save(connection, given.reader, saved))
+    return told | {"label": room.label(label)}
+
+
+async def _written_as(room: Room, asker: Asker, args: forms.Save, given: Who) -> Label:
+    """Return the label of what is written. Raises: NotGranted."""
+    said = claimed(room.classes, args.label)
+    if args.owner:
+        if not asker.capability.owner or args.caller is not None:
+            raise NotGranted(
+                "only a person at the owner's socket acts as the owner",
+                remedy="leave `owner` out, or name no `caller`",
+            )
+        return Label(room.classes.top, False) if args.label is None else said
+    if args.caller is None:
+        return room.classes.highest
+    return given.label.join(said)
+
+
+async def _feedback(room: Room, asker: Asker, args: forms.Feedback, deadline: Deadline) -> Answer:
+    given = await who(room, asker, args.caller, args.max_class, session=args.session_id)
+    verdict = tools.Verdict(
+        memory_id=args.memory_id, verdict=args.verdict, now=clock.now_ms(), note=args.note,
+        session=given.session or None,
+    )  # fmt: skip
+
+    def work(connection: apsw.Connection) -> Answer:
+        lesson = row.get(connection, args.memory_id, given.reader)
+        if lesson is not None and not lesson.label.covers(given.label):
+            raise CheckFailed(
+                "this session has seen more than the lesson's readers may know of",
+                remedy="let a person say it: `bxctl memory lessons feedback`",
+                check="label",
+            )
+        answer = tools.feedback(connection, given.reader, verdict)
+        label = joined(connection, given.reader, [args.memory_id])
+        return _told(room, asker, "feedback", answer, [args.memory_id], label)
+
+    return await room.tutor.write(work)
+
+
+async def _config(room: Room, asker: Asker, args: forms.Config, deadline: Deadline) -> Answer:
+    if args.action == "list":
+        given = await who(room, asker, None)
+        listed = await room.tutor.read(
+            lambda connection: tools.config(connection, given.reader), deadline
+        )
+        return {"settings": listed}
+    if not asker.capability.owner:
+        raise NotGranted("only the owner sets a setting", remedy="ask through the owner's socket")
+    given = await who(room, asker, None)
+    return await room.tutor.write(
+        lambda connection: tools.config(connection, given.reader, "set", args.key, args.value)
+    )
+
+
+async def _export(room: Room, asker: Asker, args: forms.Export, deadline: Deadline) -> Answer:
+    given = await who(room, asker, None, args.max_class)
+
+    def work(connection: apsw.Connection) -> Answer:
+        told = tools.export(connection, given.reader, args.format, untrusted=args.untrusted)
+        ids = [entry.keys["id"] for entry in tools.exchange.entries(told)]
+        label = joined(connection, given.reader, ids)
+        answer = {"format": args.format, "bundle": told, "lessons": len(ids)}
+        return _told(room, asker, "export", answer, ids, label)
+
+    return await room.tutor.read(work, deadline)
+
+
+async def _import(room: Room, asker: Asker, args: forms.Import, deadline: Deadline) -> Answer:
+    label = room.classes.highest if args.label is None else claimed(room.classes, args.label)
+    now = clock.now_ms()
+    return await room.tutor.write(
+        lambda connection: tools.exchange.bring_in(
+            connection, args.bundle, label, now=now, project=args.project
+        )
+    )
+
+
+async def _retrospective(
+    room: Room, asker: Asker, args: forms.Retrospective, deadline: Deadline
+) -> Answer:
+    given = await who(room, asker, args.caller, session=args.session_id)
+    if not given.session:
+        return {"message": "no session is named"}
+    owner = await who(room, asker, None)
+    home, now = room.tutor.settings.home, clock.now_ms()
+
+    def work(connection: apsw.Connection) -> Answer:
+        return tools.retrospective(connection, owner.reader, given.session, home=home, now=now)
+
+    return await room.tutor.write(work)
+
+
+async def _propose(room: Room, asker: Asker, args: forms.Propose, deadline: Deadline) -> Answer:
+    given = await who(room, asker, None)
+    lines, ids = await room.tutor.read(
+        lambda connection: proposing.lines(connection, given.reader, args.project), deadline
+    )
+    home = room.tutor.settings.home
+    work = partial(
+        proposing.propose, args.project, args.file, lines, args.hash if args.approve else None, home
+    )
+    if args.approve and args.hash is None:
+        raise BadRequest("hash: missing", remedy="give the hash of the draft that was shown")
+    answer = await trio.to_thread.run_sync(work)
+    room.reads.note(asker, "lessons.propose", ids, None)
+    return answer
+
+
+async def _idle(room: Room, asker: Asker, args: forms.Idle, deadline: Deadline) -> Answer:
+    if args.caller is None and not asker.capability.owner:
+        raise BadRequest(
+            "this socket can speak of the caller's own session only",
+            remedy="name it: caller = {log, n}",
+            field="caller",
+        )
+    given = await who(room, asker, args.caller, session=args.session_id)
+    if not given.session:
+        raise NotFound("no such session", remedy="name its `caller`, or its `session_id`")
+    await room.tutor.rest(given.session, ended=args.end)
+    return {"idle": True}
+
+
+def ask(given: Who, query: str, hook: str, now: int) -> Ask:
+    """Return the question that a block puts to the lessons."""
+    return Ask(
+        query=query, session=given.session, project=given.project, now=now, hook=hook,
+        label=given.label,
+    )  # fmt: skip
+
+
+def planned(connection: apsw.Connection, given: Who, asked: Ask) -> plan.Plan:
+    """Return what a block would be told; changes nothing."""
+    return plan.plan(connection, given.reader, asked)
