@@ -161,6 +161,7 @@ TREE: Tree = {
         "stats": "bxctl.listings",
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
+        "block": "bxctl.block",
         "lessons": {
             "replay": "bxctl.lessons",
             "import": "bxctl.lessons",

@@ -116,6 +116,7 @@ class Daemon:
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
+            key=settings.key,
         )
         self._notes, self._desk = notes, memory.desk()
         self._server = Server(table(memory), Traffic())

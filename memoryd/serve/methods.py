@@ -20,7 +20,8 @@ from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
-from memoryd.serve import dumping, noting
+from memoryd.recall.block import Lessons
+from memoryd.serve import blocking, dumping, noting
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -90,6 +91,10 @@ class Memory(msgspec.Struct, frozen=True):
     """What `status` tells the owner beside; called in a worker thread."""
     notes: Notes | None = None
     notes_fault: str = ""
+    key: bytes = b""
+    """Seals the memory block."""
+    told_lessons: Lessons | None = None
+    """What lessons the memory block tells."""
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
@@ -109,6 +114,7 @@ def table(memory: Memory) -> Methods:
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
         **noting.table(memory.desk()),
+        **blocking.table(memory.desk(), memory.key, memory.told_lessons),
     }
 
 

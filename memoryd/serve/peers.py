@@ -19,7 +19,7 @@ RECALL = frozenset({"recall", "get", "sessions", "projects", "sync"})
 """The methods that the grant ``recall`` gives."""
 ALWAYS = frozenset({"hello", "status"})
 NOTES = {
-    "memory_view": frozenset({"notes.view", "notes.list"}),
+    "memory_view": frozenset({"notes.view", "notes.list", "block"}),
     **{
         f"memory_{command}": frozenset({f"notes.{command}"})
         for command in ("create", "str_replace", "insert", "delete", "rename")
