@@ -17,16 +17,16 @@ import trio
 
 from memoryd import clock
 from memoryd.db import Deadline
-from memoryd.errors import BadRequest, CheckFailed, NotFound, NotGranted
+from memoryd.errors import BadRequest, CheckFailed, NotFound, NotGranted, Unavailable
 from memoryd.index import Known
 from memoryd.labels import LOWEST, Classes, Label
-from memoryd.lessons import explain, plan, row, suggest, tools
+from memoryd.lessons import exchange, explain, row, suggest, tools
 from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
 from memoryd.serve import lesson_forms as forms
 from memoryd.serve import proposing
 from memoryd.serve.asking import Caller, scope_of
-from memoryd.serve.calls import Common, Methods, Slow, fitting
+from memoryd.serve.calls import Methods, Slow, fitting
 from memoryd.serve.noting import claimed
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
@@ -48,10 +48,17 @@ class Keeper(Protocol):
 class Room(msgspec.Struct, frozen=True):
     """What the methods of lessons act on."""
 
-    tutor: Tutor
+    kept: Tutor | None
     classes: Classes
     keeper: Keeper
     reads: Reads
+
+    @property
+    def tutor(self) -> Tutor:
+        """Return who keeps the lessons. Raises: Unavailable."""
+        if self.kept is None:
+            raise Unavailable("lessons are not served", remedy="see `bxctl status`")
+        return self.kept
 
     def label(self, label: Label) -> dict[str, object]:
         """Return a label as it travels."""
@@ -110,8 +117,9 @@ async def who(
     return Who(reader, session or "", project or "", label)
 
 
-Read = Callable[[apsw.Connection, Who, Any, int], tuple[Answer, list[str], Label]]
-"""Returns an answer, the ids that it tells of, and the join of their labels."""
+Told = tuple[Answer, list[str], Label]
+"""An answer, the ids that it tells of, and the join of the labels of all that it tells."""
+Read = Callable[[apsw.Connection, Who, Any, int], Told]
 
 
 def _reads(room: Room, name: str, form: type[forms.Looking], read: Read) -> Slow:
@@ -123,26 +131,22 @@ def _reads(room: Room, name: str, form: type[forms.Looking], read: Read) -> Slow
         now = clock.now_ms()
 
         def work(connection: apsw.Connection) -> Answer:
-            answer, ids, label = read(connection, given, args, now)
-            return _told(room, asker, name, answer, ids, label)
+            return _told(room, asker, name, read(connection, given, args, now))
 
         return await room.tutor.read(work, deadline)
 
     return Slow(fitting(form), run)
 
 
-def _told(
-    room: Room, asker: Asker, name: str, answer: Answer, ids: list[str], label: Label
-) -> Answer:
+def _told(room: Room, asker: Asker, name: str, told: Told) -> Answer:
     """Return an answer with its label, written down in the read log before it leaves."""
-    told = answer | {"label": room.label(label)}
-    room.reads.note(asker, f"lessons.{name}", ids, told["label"])
-    return told
+    answer, ids, label = told
+    labelled = answer | {"label": room.label(label)}
+    room.reads.note(asker, f"lessons.{name}", ids, labelled["label"])
+    return labelled
 
 
-def _query(
-    connection: apsw.Connection, given: Who, args: forms.Query, now: int
-) -> tuple[Answer, list[str], Label]:
+def _query(connection: apsw.Connection, given: Who, args: forms.Query, now: int) -> Told:
     asked = tools.Question(
         query=args.query,
         now=now,
@@ -158,29 +162,21 @@ def _query(
     return {"lessons": found}, ids, joined(connection, given.reader, ids)
 
 
-def _get(
-    connection: apsw.Connection, given: Who, args: forms.Get, now: int
-) -> tuple[Answer, list[str], Label]:
+def _get(connection: apsw.Connection, given: Who, args: forms.Get, now: int) -> Told:
     found = tools.get(connection, given.reader, args.id)
     return found, [args.id], joined(connection, given.reader, [args.id])
 
 
-def _status(
-    connection: apsw.Connection, given: Who, args: forms.Looking, now: int
-) -> tuple[Answer, list[str], Label]:
+def _status(connection: apsw.Connection, given: Who, args: forms.Looking, now: int) -> Told:
     return tools.status(connection, given.reader), [], everything(connection, given.reader)
 
 
-def _audit(
-    connection: apsw.Connection, given: Who, args: forms.Audit, now: int
-) -> tuple[Answer, list[str], Label]:
+def _audit(connection: apsw.Connection, given: Who, args: forms.Audit, now: int) -> Told:
     told = tools.audit(connection, given.reader, verbose=args.verbose)
     return told, [], everything(connection, given.reader)
 
 
-def _why(
-    connection: apsw.Connection, given: Who, args: forms.Why, now: int
-) -> tuple[Answer, list[str], Label]:
+def _why(connection: apsw.Connection, given: Who, args: forms.Why, now: int) -> Told:
     found = explain.surest(connection, given.reader, args.query)
     answer = tools.why(connection, given.reader, args.query)
     if found is None:
@@ -188,9 +184,7 @@ def _why(
     return answer, [found.id], explain.label(connection, given.reader, found)
 
 
-def _trace(
-    connection: apsw.Connection, given: Who, args: forms.Trace, now: int
-) -> tuple[Answer, list[str], Label]:
+def _trace(connection: apsw.Connection, given: Who, args: forms.Trace, now: int) -> Told:
     hook = "compacting" if args.tag == "memory" else "pre_prompt"
     asked = Ask(
         query=args.query, session=given.session, project=given.project, now=now, hook=hook,
@@ -238,7 +232,7 @@ async def _recall(room: Room, asker: Asker, args: forms.Recall, deadline: Deadli
         found = tools.recall(connection, given.reader, asked, limit=args.limit, scope=args.scope)
         ids = [str(one["id"]) for one in found]
         label = joined(connection, given.reader, ids)
-        return _told(room, asker, "recall", {"lessons": found}, ids, label)
+        return _told(room, asker, "recall", ({"lessons": found}, ids, label))
 
     return await room.tutor.write(work)
 
@@ -288,7 +282,7 @@ async def _feedback(room: Room, asker: Asker, args: forms.Feedback, deadline: De
 
     def work(connection: apsw.Connection) -> Answer:
         lesson = row.get(connection, args.memory_id, given.reader)
-        if lesson is not None and not lesson.label.covers(given.label):
+        if lesson is not None and given.label.level > lesson.label.level:
             raise CheckFailed(
                 "this session has seen more than the lesson's readers may know of",
                 remedy="let a person say it: `bxctl memory lessons feedback`",
@@ -296,7 +290,7 @@ async def _feedback(room: Room, asker: Asker, args: forms.Feedback, deadline: De
             )
         answer = tools.feedback(connection, given.reader, verdict)
         label = joined(connection, given.reader, [args.memory_id])
-        return _told(room, asker, "feedback", answer, [args.memory_id], label)
+        return _told(room, asker, "feedback", (answer, [args.memory_id], label))
 
     return await room.tutor.write(work)
 
@@ -321,10 +315,10 @@ async def _export(room: Room, asker: Asker, args: forms.Export, deadline: Deadli
 
     def work(connection: apsw.Connection) -> Answer:
         told = tools.export(connection, given.reader, args.format, untrusted=args.untrusted)
-        ids = [entry.keys["id"] for entry in tools.exchange.entries(told)]
+        ids = [entry.keys["id"] for entry in exchange.entries(told)]
         label = joined(connection, given.reader, ids)
         answer = {"format": args.format, "bundle": told, "lessons": len(ids)}
-        return _told(room, asker, "export", answer, ids, label)
+        return _told(room, asker, "export", (answer, ids, label))
 
     return await room.tutor.read(work, deadline)
 
@@ -333,7 +327,7 @@ async def _import(room: Room, asker: Asker, args: forms.Import, deadline: Deadli
     label = room.classes.highest if args.label is None else claimed(room.classes, args.label)
     now = clock.now_ms()
     return await room.tutor.write(
-        lambda connection: tools.exchange.bring_in(
+        lambda connection: exchange.bring_in(
             connection, args.bundle, label, now=now, project=args.project
         )
     )
@@ -382,16 +376,3 @@ async def _idle(room: Room, asker: Asker, args: forms.Idle, deadline: Deadline) 
         raise NotFound("no such session", remedy="name its `caller`, or its `session_id`")
     await room.tutor.rest(given.session, ended=args.end)
     return {"idle": True}
-
-
-def ask(given: Who, query: str, hook: str, now: int) -> Ask:
-    """Return the question that a block puts to the lessons."""
-    return Ask(
-        query=query, session=given.session, project=given.project, now=now, hook=hook,
-        label=given.label,
-    )  # fmt: skip
-
-
-def planned(connection: apsw.Connection, given: Who, asked: Ask) -> plan.Plan:
-    """Return what a block would be told; changes nothing."""
-    return plan.plan(connection, given.reader, asked)

@@ -53,6 +53,11 @@ class Tutor:
             self.fault = error.message
             log.warning("lessons are not served", code=error.code, problem=error.message)
 
+    @property
+    def served(self) -> bool:
+        """Say whether there is a database to learn into and to ask."""
+        return self._learner is not None
+
     async def run(self) -> None:
         """Learn until cancelled."""
         if self._learner is None:
