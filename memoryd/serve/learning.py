@@ -55,7 +55,6 @@ class Learner:
         self._more = False
         self._queue: deque[Told | Snapshot] = deque()
         self._now: Iterator[Told] = iter(())
-        self._known: Snapshot = {}
         self._places = naming.read(connection)
         self._pairings: OrderedDict[str, Pairing] = OrderedDict()
         self._last: dict[str, int] = {}
@@ -101,12 +100,12 @@ class Learner:
     def due(self, now: int) -> float | None:
         """Let sessions that have been quiet for long come to rest; return the seconds until the next may."""
         waiting = sorted(self._quiet())
-        for at, session, last in waiting[:_MOST_AT_ONCE]:
-            if at <= now:
-                with db.transaction(self.connection):
-                    settlement.rest(self.connection, session, last + self.idle_after)
-        rest = [at for at, *_ in waiting if at > now] or [now] * (len(waiting) > _MOST_AT_ONCE)
-        return max(0, min(rest) - now) / 1_000 if rest else None
+        ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
+        for _, session, last in ripe:
+            with db.transaction(self.connection):
+                settlement.rest(self.connection, session, last + self.idle_after)
+        left = waiting[len(ripe) :]
+        return max(0, left[0][0] - now) / 1_000 if left else None
 
     def rest(self, session: str, now: int, *, ended: bool) -> None:
         """Let a session come to rest because somebody says so."""
@@ -124,20 +123,27 @@ class Learner:
     def _next(self, given: Told | Snapshot) -> Told | None:
         """Return what to learn from now; where records before it are missing, those first."""
         if isinstance(given, dict):
-            self._known = given
             self._now = chain.from_iterable(
                 self._again(key, known) for key, known in given.items() if self._behind(key, known)
             )
             return next(self._now, None)
         self.held -= len(given.heard)
         place = self._places.get(given.key)
-        if given.anew or given.excluded or given.first <= (place.n if place else 0):
+        done = 0 if place is None else place.n
+        if given.anew or given.excluded or given.first == done:
             return given
-        known = self._known.get(given.key)
-        if known is None or known.records < given.first:
-            return None  # the next look tells how to read what is missing
+        if place is not None and given.first < done and self._stands(place, given):
+            return given
+        known = self._logs().get(given.key)
+        if known is None:
+            return None
         self._now = chain(self._again(given.key, known), (given,))
         return next(self._now, None)
+
+    def _stands(self, place: Place, told: Told) -> bool:
+        """Say whether a batch that was learned from before is still what it was."""
+        last = naming.last_call(self.connection, place.name)
+        return last is None or naming.stands(last, told)
 
     def _behind(self, key: int, known: Known) -> bool:
         self._written[known.session] = max(

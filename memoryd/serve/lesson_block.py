@@ -30,6 +30,9 @@ class Named(Protocol):
     def named(self, log: str) -> list[tuple[int, Known]]:
         """Return the logs at this path."""
 
+    def known(self) -> dict[int, Known]:
+        """Return all logs."""
+
 
 class BlockLessons:
     """The lessons as the block sees them."""
@@ -56,11 +59,17 @@ class BlockLessons:
         return trio.from_thread.run(self._tutor.write, work)
 
     def _session(self, question: Question) -> tuple[str, str]:
-        """Return the session that is told, and its project, by name or by its log."""
-        known = [] if question.log is None else self._keeper.named(question.log)
+        """Return the session that is told, and its project: by its log, or by name.
+
+        Whoever is not the owner can name only a session that has no log yet: what others were told is not
+        theirs to find out, or to say.
+        """
         session, project = question.session, question.project
-        for _, one in known[:1]:
-            session, project = session or one.session, project or one.project
+        if session is not None and not question.owner:
+            others = {one.session for one in self._keeper.known().values()}
+            session = None if session in others else session
+        for _, one in [] if question.log is None else self._keeper.named(question.log)[:1]:
+            session, project = one.session, project or one.project
         return session or "", project or ""
 
 

@@ -1,4 +1,7 @@
-"""What the methods of lessons take, as structs that check it. Names are those of docs/protocol.md."""
+"""What the methods of lessons take, as structs that check it. Names are those of docs/protocol.md.
+
+A session can be named as `session` or as `session_id`, a relevance as `relevance` or as `relevance_score`.
+"""
 
 from typing import Annotated, Literal
 
@@ -9,6 +12,7 @@ from memoryd.serve.calls import Common
 from memoryd.serve.noting import Claimed
 
 Name = Annotated[str, msgspec.Meta(max_length=1_024)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Words = Annotated[str, msgspec.Meta(max_length=4_096)]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]
 
@@ -31,7 +35,8 @@ class Save(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     content: Text
     scope: Literal["project", "session"] = "project"
     metadata: dict[str, object] | None = None
-    relevance_score: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    relevance: Share = 0.5
+    relevance_score: Share | None = None
     source_tool: Name | None = None
     source_session: Name | None = None
     project: Words | None = None
@@ -64,6 +69,7 @@ class Recall(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
     query: Words = ""
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5
     scope: Literal["project", "session", "all"] = "all"
+    session: Name | None = None
     session_id: Name | None = None
     project: Words | None = None
 
@@ -71,6 +77,7 @@ class Recall(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
 class Retrospective(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Whose page: a session by name, or the caller's."""
 
+    session: Name | None = None
     session_id: Name | None = None
     caller: Caller | None = None
 
@@ -111,6 +118,7 @@ class Feedback(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     memory_id: Name
     verdict: Literal["useful", "wrong", "outdated", "ignore"]
     note: Annotated[str, msgspec.Meta(max_length=2_000)] | None = None
+    session: Name | None = None
     session_id: Name | None = None
     caller: Caller | None = None
     max_class: str | None = None
@@ -120,6 +128,7 @@ class Trace(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """What a block would hold. `tag` ``memory`` is the one before compacting."""
 
     query: Words = ""
+    session: Name | None = None
     session_id: Name | None = None
     project: Words | None = None
     tag: Literal["context", "memory"] = "context"
@@ -145,5 +154,6 @@ class Idle(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Which session has come to rest; `end`: for good."""
 
     caller: Caller | None = None
+    session: Name | None = None
     session_id: Name | None = None
     end: bool = False

@@ -7,7 +7,7 @@ the highest class and untrusted, but for a person at the owner's socket. What an
 nothing for readers who may not know what it has seen.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,19 +20,21 @@ from memoryd.db import Deadline
 from memoryd.errors import BadRequest, CheckFailed, NotFound, NotGranted, Unavailable
 from memoryd.index import Known
 from memoryd.labels import LOWEST, Classes, Label
-from memoryd.lessons import exchange, explain, row, suggest, tools
+from memoryd.lessons import exchange, row, tools
 from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
 from memoryd.serve import lesson_forms as forms
 from memoryd.serve import proposing
 from memoryd.serve.asking import Caller, scope_of
-from memoryd.serve.calls import Methods, Slow, fitting
+from memoryd.serve.calls import Common, Methods, Slow, fitting
+from memoryd.serve.lesson_reads import READS, Told, Who, joined, named
 from memoryd.serve.noting import claimed
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
 from memoryd.serve.tutor import Tutor
 
 Answer = dict[str, Any]
+Act = Callable[["Room", Asker, Any, Deadline], Awaitable[Answer]]
 
 
 class Keeper(Protocol):
@@ -65,34 +67,25 @@ class Room(msgspec.Struct, frozen=True):
         return {"class": self.classes.name(label.level), "untrusted": label.untrusted}
 
 
-class Who(msgspec.Struct, frozen=True):
-    """For whom a method acts: what may be told, the session and its project, the session's label."""
-
-    reader: Reader
-    session: str
-    project: str
-    label: Label
-
-
 def table(room: Room) -> Methods:
     """Return every method of lessons by name; which socket grants which is in `peers`."""
-    return {
-        "lessons.save": Slow(fitting(forms.Save), partial(_save, room)),
-        "lessons.query": _reads(room, "query", forms.Query, _query),
-        "lessons.get": _reads(room, "get", forms.Get, _get),
-        "lessons.recall": Slow(fitting(forms.Recall), partial(_recall, room)),
-        "lessons.status": _reads(room, "status", forms.Looking, _status),
-        "lessons.retrospective": Slow(fitting(forms.Retrospective), partial(_retrospective, room)),
-        "lessons.why": _reads(room, "why", forms.Why, _why),
-        "lessons.export": Slow(fitting(forms.Export), partial(_export, room)),
-        "lessons.import": Slow(fitting(forms.Import), partial(_import, room)),
-        "lessons.config": Slow(fitting(forms.Config), partial(_config, room)),
-        "lessons.feedback": Slow(fitting(forms.Feedback), partial(_feedback, room)),
-        "lessons.trace": _reads(room, "trace", forms.Trace, _trace),
-        "lessons.audit": _reads(room, "audit", forms.Audit, _audit),
-        "lessons.propose": Slow(fitting(forms.Propose), partial(_propose, room)),
-        "lessons.idle": Slow(fitting(forms.Idle), partial(_idle, room)),
+    acts: dict[str, tuple[type[Common], Act]] = {
+        "save": (forms.Save, _save),
+        "recall": (forms.Recall, _recall),
+        "retrospective": (forms.Retrospective, _retrospective),
+        "export": (forms.Export, _export),
+        "import": (forms.Import, _import),
+        "config": (forms.Config, _config),
+        "feedback": (forms.Feedback, _feedback),
+        "propose": (forms.Propose, _propose),
+        "idle": (forms.Idle, _idle),
     }
+    reading = {f"lessons.{name}": _reads(room, name) for name in READS}
+    acting = {
+        f"lessons.{name}": Slow(fitting(form), partial(act, room))
+        for name, (form, act) in acts.items()
+    }
+    return reading | acting
 
 
 async def who(
@@ -101,33 +94,30 @@ async def who(
 ) -> Who:  # fmt: skip
     """Return for whom a request acts. Raises: Behind, BadRequest, NotGranted.
 
-    The session is the caller's, else the one named, else none in particular. A person at the owner's socket
-    has the lowest label: what a person does tells nobody what an agent has seen.
+    The session is the caller's; the owner may name one instead. Nobody else may ask for another session: what
+    that was told is not theirs. A person at the owner's socket has the lowest label: what a person does tells
+    nobody what an agent has seen.
     """
     label = None if caller is None else await room.keeper.label_of(caller)
     scope = scope_of(asker.capability, room.classes, max_class, label)
     owner = scope.owner and scope.level == room.classes.top and caller is None
     reader = Reader(scope.level, scope.untrusted, scope.projects, owner=owner)
-    if caller is not None:
-        known = [one for _, one in room.keeper.named(caller.log)]
-        session = session or (known[0].session if known else "")
-        project = project or ((known[0].project or "") if known else "")
+    session = session if asker.capability.owner else None
+    for _, known in () if caller is None else room.keeper.named(caller.log)[:1]:
+        session, project = session or known.session, project or known.project
     if label is None:
         label = LOWEST if asker.capability.owner else room.classes.highest
     return Who(reader, session or "", project or "", label)
 
 
-Told = tuple[Answer, list[str], Label]
-"""An answer, the ids that it tells of, and the join of the labels of all that it tells."""
-Read = Callable[[apsw.Connection, Who, Any, int], Told]
+def _reads(room: Room, name: str) -> Slow:
+    form, read = READS[name]
 
-
-def _reads(room: Room, name: str, form: type[forms.Looking], read: Read) -> Slow:
     async def run(asker: Asker, args: Any, deadline: Deadline) -> Answer:
+        session, project = named(args)
         given = await who(
-            room, asker, args.caller, args.max_class,
-            session=getattr(args, "session_id", None), project=getattr(args, "project", None),
-        )  # fmt: skip
+            room, asker, args.caller, args.max_class, session=session, project=project
+        )
         now = clock.now_ms()
 
         def work(connection: apsw.Connection) -> Answer:
@@ -146,83 +136,9 @@ def _told(room: Room, asker: Asker, name: str, told: Told) -> Answer:
     return labelled
 
 
-def _query(connection: apsw.Connection, given: Who, args: forms.Query, now: int) -> Told:
-    asked = tools.Question(
-        query=args.query,
-        now=now,
-        type=args.type,
-        limit=args.limit,
-        full=args.full,
-        evidence=args.evidence,
-        include_superseded=args.include_superseded,
-        include_archived=args.include_archived,
-    )
-    found = tools.query(connection, given.reader, asked)
-    ids = [str(one["id"]) for one in found]
-    return {"lessons": found}, ids, joined(connection, given.reader, ids)
-
-
-def _get(connection: apsw.Connection, given: Who, args: forms.Get, now: int) -> Told:
-    found = tools.get(connection, given.reader, args.id)
-    return found, [args.id], joined(connection, given.reader, [args.id])
-
-
-def _status(connection: apsw.Connection, given: Who, args: forms.Looking, now: int) -> Told:
-    return tools.status(connection, given.reader), [], everything(connection, given.reader)
-
-
-def _audit(connection: apsw.Connection, given: Who, args: forms.Audit, now: int) -> Told:
-    told = tools.audit(connection, given.reader, verbose=args.verbose)
-    return told, [], everything(connection, given.reader)
-
-
-def _why(connection: apsw.Connection, given: Who, args: forms.Why, now: int) -> Told:
-    found = explain.surest(connection, given.reader, args.query)
-    answer = tools.why(connection, given.reader, args.query)
-    if found is None:
-        return answer, [], LOWEST
-    return answer, [found.id], explain.label(connection, given.reader, found)
-
-
-def _trace(connection: apsw.Connection, given: Who, args: forms.Trace, now: int) -> Told:
-    hook = "compacting" if args.tag == "memory" else "pre_prompt"
-    asked = Ask(
-        query=args.query, session=given.session, project=given.project, now=now, hook=hook,
-        cap=args.cap, label=given.label,
-    )  # fmt: skip
-    answer = tools.trace(connection, given.reader, asked)
-    told = [*answer.get("admitted", ()), *answer.get("blocked", ())]  # type: ignore[misc]  # a map of lists
-    ids = [str(one["id"]) for one in told]
-    label = joined(connection, given.reader, ids)
-    if answer.get("suggestion"):
-        label = label.join(suggest.label(connection, given.reader, given.session))
-    return answer, ids, label
-
-
-def joined(connection: apsw.Connection, reader: Reader, ids: list[str]) -> Label:
-    """Return the join of the labels of lessons that a reader was told of."""
-    found = LOWEST
-    for name in ids:
-        lesson = row.get(connection, name, reader)
-        found = found if lesson is None else found.join(lesson.label)
-    return found
-
-
-def everything(connection: apsw.Connection, reader: Reader) -> Label:
-    """Return the join of all that a reader's figures are counted from."""
-    found = LOWEST
-    for name in ("lesson", "call", "injection", "fix"):
-        for level, untrusted in connection.execute(
-            f"SELECT DISTINCT level, untrusted FROM {name} WHERE {reader.where(name)}"
-        ):
-            found = found.join(Label(int(level), bool(untrusted)))
-    return found
-
-
 async def _recall(room: Room, asker: Asker, args: forms.Recall, deadline: Deadline) -> Answer:
-    given = await who(
-        room, asker, args.caller, args.max_class, session=args.session_id, project=args.project
-    )
+    session, project = named(args)
+    given = await who(room, asker, args.caller, args.max_class, session=session, project=project)
     asked = Ask(
         query=args.query, session=given.session, project=given.project, now=clock.now_ms(),
         hook="pull", label=given.label,
@@ -251,7 +167,7 @@ async def _save(room: Room, asker: Asker, args: forms.Save, deadline: Deadline) 
         project=given.project,
         session=given.session or None,
         tool=args.source_tool,
-        relevance=args.relevance_score,
+        relevance=args.relevance if args.relevance_score is None else args.relevance_score,
         metadata=args.metadata,
     )
     told = await room.tutor.write(lambda connection: tools.save(connection, given.reader, saved))
@@ -274,7 +190,7 @@ async def _written_as(room: Room, asker: Asker, args: forms.Save, given: Who) ->
 
 
 async def _feedback(room: Room, asker: Asker, args: forms.Feedback, deadline: Deadline) -> Answer:
-    given = await who(room, asker, args.caller, args.max_class, session=args.session_id)
+    given = await who(room, asker, args.caller, args.max_class, session=named(args)[0])
     verdict = tools.Verdict(
         memory_id=args.memory_id, verdict=args.verdict, now=clock.now_ms(), note=args.note,
         session=given.session or None,
@@ -336,7 +252,7 @@ async def _import(room: Room, asker: Asker, args: forms.Import, deadline: Deadli
 async def _retrospective(
     room: Room, asker: Asker, args: forms.Retrospective, deadline: Deadline
 ) -> Answer:
-    given = await who(room, asker, args.caller, session=args.session_id)
+    given = await who(room, asker, args.caller, session=named(args)[0])
     if not given.session:
         return {"message": "no session is named"}
     owner = await who(room, asker, None)
@@ -371,7 +287,7 @@ async def _idle(room: Room, asker: Asker, args: forms.Idle, deadline: Deadline) 
             remedy="name it: caller = {log, n}",
             field="caller",
         )
-    given = await who(room, asker, args.caller, session=args.session_id)
+    given = await who(room, asker, args.caller, session=named(args)[0])
     if not given.session:
         raise NotFound("no such session", remedy="name its `caller`, or its `session_id`")
     await room.tutor.rest(given.session, ended=args.end)

@@ -80,6 +80,9 @@ class Keeper(Protocol):
     def named(self, log: str) -> list[tuple[int, Known]]:
         """Return the logs at this path below any folder of logs, each with its key."""
 
+    def known(self) -> dict[int, Known]:
+        """Return what the index knows of every log, by key."""
+
     def reindex(self) -> str:
         """Start a rebuild, or join the one that runs; return its job id."""
 
