@@ -57,9 +57,11 @@ def show(connection: apsw.Connection, planned: Plan) -> None:
         inject(connection, one.lesson, planned.ask, one.tokens)
     settings.count(connection, f"tokens_injected_{_tokens_of(planned.ask.hook)}", planned.tokens)
     for refused in planned.refused:
+        # What lies above a lesson's readers counts for the owner alone, under no lesson's name.
+        known = refused.lesson.label.covers(planned.ask.label)
         connection.execute(
             "INSERT INTO refusal VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET count = count + 1",
-            (refused.lesson.id, refused.reason),
+            (refused.lesson.id if known else "", refused.reason),
         )
         if refused.reason in _COUNTED:
             settings.count(connection, f"injections_blocked_{_COUNTED[refused.reason]}")
@@ -128,10 +130,10 @@ def rates(connection: apsw.Connection, reader: Reader, session: str | None = Non
 
 
 def blocked(connection: apsw.Connection, reader: Reader) -> dict[str, int]:
-    """Return how often each reason refused lessons that `reader` may see."""
+    """Return how often each reason refused lessons that `reader` may see, as far as it may know of it."""
+    visible = f"lesson IN (SELECT id FROM lesson WHERE {reader.where('lesson')})"
     found = connection.execute(
-        "SELECT reason, sum(count) FROM refusal JOIN lesson ON lesson.id = refusal.lesson "
-        f"WHERE {reader.where('lesson')} GROUP BY reason"
+        f"SELECT reason, sum(count) FROM refusal WHERE {'1' if reader.owner else visible} GROUP BY reason"
     )
     return {str(reason): int(number) for reason, number in found}
 

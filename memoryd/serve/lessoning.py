@@ -21,7 +21,6 @@ from memoryd.errors import BadRequest, CheckFailed, NotFound, NotGranted, Unavai
 from memoryd.index import Known
 from memoryd.labels import LOWEST, Classes, Label
 from memoryd.lessons import exchange, row, tools
-from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
 from memoryd.serve import lesson_forms as forms
 from memoryd.serve import proposing
@@ -139,10 +138,7 @@ def _told(room: Room, asker: Asker, name: str, told: Told) -> Answer:
 async def _recall(room: Room, asker: Asker, args: forms.Recall, deadline: Deadline) -> Answer:
     session, project = named(args)
     given = await who(room, asker, args.caller, args.max_class, session=session, project=project)
-    asked = Ask(
-        query=args.query, session=given.session, project=given.project, now=clock.now_ms(),
-        hook="pull", label=given.label,
-    )  # fmt: skip
+    asked = given.ask(args.query, "pull", clock.now_ms())
 
     def work(connection: apsw.Connection) -> Answer:
         found = tools.recall(connection, given.reader, asked, limit=args.limit, scope=args.scope)
