@@ -29,6 +29,10 @@ _COMMON_FROM = 50
 """From so many lessons on, a word in more than half of them is used only where no rarer one is found."""
 
 
+Place = tuple[str, int, int]
+"""Where postings lie: project, level, untrusted."""
+
+
 def tokens(connection: apsw.Connection, text: str) -> list[str]:
     """Return the stems of `text`, in order, stop words included."""
     tokenize = connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
@@ -50,45 +54,36 @@ def query_terms(connection: apsw.Connection, text: str) -> list[str]:
     return list(dict.fromkeys(tokens(connection, kept)))[:_MOST_TERMS]
 
 
-def write(connection: apsw.Connection, row: int) -> None:
-    """Write the postings of one lesson anew, under the label and project that it has now."""
-    erase(connection, row)
-    found = connection.execute(
-        "SELECT content, level, untrusted, project FROM lesson WHERE row = ?", (row,)
-    )
-    for content, level, untrusted, project in found:
-        counts = Counter(tokens(connection, str(content)))
-        place = (level, untrusted, project)
-        length = max(1, counts.total())
-        connection.executemany(
-            "INSERT INTO posting(term, level, untrusted, project, lesson, count, words) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(term, *place, row, count, length) for term, count in counts.items()],
-        )
-        connection.execute("UPDATE lesson SET words = ? WHERE row = ?", (length, row))
-        connection.execute(
-            "INSERT INTO figure VALUES (?, ?, ?, 1, ?) ON CONFLICT DO UPDATE "
-            "SET lessons = lessons + 1, words = words + excluded.words",
-            (*place, length),
-        )
+def counted(connection: apsw.Connection, content: str) -> Counter[str]:
+    """Return how often each stem stands in a lesson's text."""
+    return Counter(tokens(connection, content))
 
 
-def erase(connection: apsw.Connection, row: int) -> None:
-    """Take the postings of a lesson away, before its label or its text changes."""
-    found = list(
-        connection.execute(
-            "SELECT level, untrusted, project FROM posting WHERE lesson = ? LIMIT 1", (row,)
-        )
+def put(connection: apsw.Connection, row: int, counts: Counter[str], place: Place) -> None:
+    """Write the postings of a lesson that has none, at the label and project of `place`."""
+    length = max(1, counts.total())
+    project, level, untrusted = place
+    connection.executemany(
+        "INSERT INTO posting VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(term, project, level, untrusted, row, n, length) for term, n in sorted(counts.items())],
     )
-    if not found:
-        return
-    length = connection.execute("SELECT words FROM lesson WHERE row = ?", (row,)).get
-    connection.execute("DELETE FROM posting WHERE lesson = ?", (row,))
     connection.execute(
-        "UPDATE figure SET lessons = lessons - 1, words = words - ? "
-        "WHERE level = ? AND untrusted = ? AND project = ?",
-        (length, *found[0]),
+        "INSERT INTO figure VALUES (?, ?, ?, 1, ?) ON CONFLICT DO UPDATE "
+        "SET lessons = lessons + 1, words = words + excluded.words",
+        (level, untrusted, project, length),
     )
+
+
+def write(connection: apsw.Connection, row: int) -> None:
+    """Write the postings of one lesson that has none, under the label and project that it has now."""
+    found = connection.execute(
+        "SELECT content, project, level, untrusted FROM lesson WHERE row = ?", (row,)
+    )
+    for content, *place in list(found):
+        counts = counted(connection, str(content))
+        put(connection, row, counts, (place[0], place[1], place[2]))
+        length = max(1, counts.total())
+        connection.execute("UPDATE lesson SET words = ? WHERE row = ?", (length, row))
 
 
 def write_missing(connection: apsw.Connection) -> int:
@@ -97,6 +92,31 @@ def write_missing(connection: apsw.Connection) -> int:
     for row in rows:
         write(connection, row)
     return len(rows)
+
+
+def erase(connection: apsw.Connection, row: int) -> None:
+    """Take the postings of a lesson away, before its label or its text changes.
+
+    Its text tells which there are: what is written of a text depends on nothing else.
+    """
+    found = list(
+        connection.execute(
+            "SELECT content, level, untrusted, project, words FROM lesson WHERE row = ? AND words > 0",
+            (row,),
+        )
+    )
+    for content, level, untrusted, project, length in found:
+        connection.executemany(
+            "DELETE FROM posting WHERE term = ? AND project = ? AND level = ? AND untrusted = ? "
+            "AND lesson = ?",
+            [(t, project, level, untrusted, row) for t in set(tokens(connection, str(content)))],
+        )
+        connection.execute(
+            "UPDATE figure SET lessons = lessons - 1, words = words - ? "
+            "WHERE level = ? AND untrusted = ? AND project = ?",
+            (length, level, untrusted, project),
+        )
+        connection.execute("UPDATE lesson SET words = 0 WHERE row = ?", (row,))
 
 
 def scores(
