@@ -58,7 +58,15 @@ class Plan(msgspec.Struct, frozen=True):
 
 def estimate(text: str) -> int:
     """Return about how many tokens a model makes of `text`: UTF-8 bytes over 3.5, rounded up."""
-    return -(-2 * len(text.encode("utf-8", "replace")) // 7)
+    return _tokens(_bytes(text))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _tokens(size: int) -> int:
+    return -(-2 * size // 7)
 
 
 def plan(connection: apsw.Connection, reader: Reader, ask: Ask) -> Plan:
@@ -136,12 +144,15 @@ def _fill(
     """Take lessons in order while the whole block stays within `cap`; what does not fit is refused."""
     shown: list[Shown] = []
     over: list[Refused] = []
+    taken = _bytes(_text(heading, [""])) - 1  # each row brings a line end
     for lesson in lessons:
         text = printed(lesson, snippet=snippet)
-        if estimate(_text(heading, [*(one.text for one in shown), text])) > cap:
+        grown = taken + 1 + _bytes(text)
+        if _tokens(grown) > cap:
             over.append(Refused(lesson, gate.BUDGET))
         else:
             shown.append(Shown(lesson, text, estimate(text)))
+            taken = grown
     return shown, over
 
 
