@@ -153,6 +153,7 @@ Tree = dict[str, "str | Tree"]
 TREE: Tree = {
     "status": "bxctl.status",
     "reindex": "bxctl.reindex",
+    "doctor": "bxctl.doctor",
     "memory": {
         "search": "bxctl.memory",
         "show": "bxctl.memory",

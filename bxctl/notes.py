@@ -186,7 +186,7 @@ _TEXT = Option("text", "The text itself.", "TEXT", utf8)
 _FILE = Option("file", "Read the text from here; without it, from standard input.", "FILE")
 
 
-def _commands() -> Iterator[Command]:
+def _of_reading() -> Iterator[Command]:
     yield Command(
         "list", list_, "List the notes, with the class and title of each.",
         (("bxctl memory notes list", "all of them"),
@@ -202,6 +202,9 @@ def _commands() -> Iterator[Command]:
         (Option("lines", "From A to B; B left out: to the end.", "A:B", lines),
          Option("raw", "The whole text, without numbers.")), _PATH,
     )  # fmt: skip
+
+
+def _of_whole_notes() -> Iterator[Command]:
     yield Command(
         "create", create, "Make a note of a text; one that is there already is left as it is.",
         (("bxctl memory notes create --file build.md internal/build.md", "from a file"),
@@ -216,6 +219,9 @@ The editor is $VISUAL, else $EDITOR. What you wrote goes through the same check 
 refuses it, your text is kept for another try. A note that is not there is made.""",
         (("bxctl memory notes edit internal/build.md", "with your editor"),), (REASON, FORCE), _PATH,
     )  # fmt: skip
+
+
+def _of_parts_and_places() -> Iterator[Command]:
     yield Command(
         "replace", replace, "Replace the one place where a text stands in a note.",
         (("bxctl memory notes replace internal/build.md --old Tuesdays --new Mondays", "one word"),),
@@ -245,4 +251,4 @@ moves it.""",
     )  # fmt: skip
 
 
-COMMANDS = tuple(_commands())
+COMMANDS = (*_of_reading(), *_of_whole_notes(), *_of_parts_and_places())

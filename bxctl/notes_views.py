@@ -37,6 +37,7 @@ def _about(note: Answer) -> Cell:
 
 def _marks(note: Answer) -> Cell:
     marks = ["changed outside"] if note.get("external") else []
+    marks += ["an edit waits"] if note.get("pending") else []
     marks += [f"flagged: {kind}" for kind in note.get("flags", ())]
     if note.get("expires"):
         marks.append(f"until {note['expires']}")
@@ -53,6 +54,8 @@ def viewed(answer: Answer, classes: Sequence[str]) -> Iterator[Part]:
     yield Para(cell(safe.text(answer["text"]).rstrip("\n")))
     if answer["external"]:
         yield Para(cell("(changed outside memoryd, and untrusted until you accept it)", "bad"))
+    if answer.get("pending"):
+        yield Para(cell("(an edit of this note waits: `bxctl memory notes pending`)", "dim"))
 
 
 def done(told: Answer) -> Iterator[Part]:

@@ -70,7 +70,10 @@ def label(row: Answer, classes: Sequence[str]) -> Cell:
     name = row["class"]
     style = f"class{classes.index(name)}" if name in classes else "class7"
     shown: Cell = (Span(safe.line(name), style),)
-    return (*shown, Span(" untrusted", "untrusted")) if row["untrusted"] else shown
+    if row.get("external"):
+        return (*shown, Span(" changed outside", "untrusted"))
+    shown = (*shown, Span(" untrusted", "untrusted")) if row["untrusted"] else shown
+    return (*shown, Span(" an edit waits", "dim")) if row.get("pending") else shown
 
 
 def moment(ts: object) -> int | None:

@@ -6,6 +6,7 @@ cannot mean "no limit". Only the daemon and `bxctl` load it; everything else is 
 """
 
 import difflib
+import hashlib
 import os
 import re
 import stat
@@ -390,3 +391,9 @@ def effective(loaded: Loaded) -> list[tuple[str, object, str]]:
 
     walk(msgspec.to_builtins(loaded.config), "")
     return rows
+
+
+def fingerprint(loaded: Config) -> str:
+    """Return 16 hexadecimal digits that differ between two configurations that say different things."""
+    content = msgspec.json.encode(loaded, order="sorted")
+    return hashlib.blake2b(content, digest_size=8).hexdigest()

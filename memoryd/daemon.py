@@ -199,6 +199,7 @@ class Daemon:
             "version": self._version,
             "pid": os.getpid(),
             "home": str(self._settings.home),
+            "config": config.fingerprint(self._settings.config),
             "sockets": [
                 {
                     "name": each.capability.name,

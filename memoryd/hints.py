@@ -40,11 +40,13 @@ class Hints:
     def of(self, args: object, how: Reading, *, everywhere: bool) -> int:
         """Return `ARGS`, `PLACE`, both or 0: what a closer look at `args` could find.
 
-        `everywhere`: `args` patterns are about these arguments, so that prose counts for those.
+        `everywhere`: `args` patterns are about these arguments, so that prose counts for those. Without it
+        `ARGS` may be missing.
         """
         if not isinstance(args, dict):
             return self._deep(args, WORDS, how, everywhere)
         found, boring, kinds = 0, self._boring, self._kinds[how.shell + 2 * how.globs]
+        prose = ARGS if everywhere else 0
         for key, value in args.items():
             kind = kinds.get(key) or self._kind(key, how)
             if kind < 0:
@@ -53,10 +55,9 @@ class Hints:
             if isinstance(value, str):
                 if value in boring:
                     continue
-                if kind != PROSE:
-                    found |= self._text(value)
-                elif everywhere:
-                    found |= self._text(value) & ARGS
+                wanted = (prose if kind == PROSE else prose | PLACE) & ~found
+                if wanted:
+                    found |= self._text(value, wanted)
             elif isinstance(value, dict | list):
                 found |= self._deep(value, kind, how, everywhere)
         return found
@@ -64,13 +65,13 @@ class Hints:
     def _deep(self, args: object, kind: int, how: Reading, everywhere: bool) -> int:
         """Do the same for arguments of any shape, as `arguments.named` walks them."""
         found, kinds, stack = 0, self._kinds[how.shell + 2 * how.globs], [(args, kind)]
+        prose = ARGS if everywhere else 0
         while stack:
             value, kind = stack.pop()
             if isinstance(value, str):
-                if kind != PROSE:
-                    found |= self._text(value)
-                elif everywhere:
-                    found |= self._text(value) & ARGS
+                wanted = (prose if kind == PROSE else prose | PLACE) & ~found
+                if wanted:
+                    found |= self._text(value, wanted)
             elif isinstance(value, dict):
                 for key, item in value.items():
                     own = kinds.get(key) or self._kind(key, how)
@@ -91,11 +92,11 @@ class Hints:
         kinds[key] = kind
         return kind
 
-    def _text(self, text: str) -> int:
-        """Return what the runs of a text hint at; a shell's line continuation joins two of them."""
+    def _text(self, text: str, wanted: int) -> int:
+        """Return what of `wanted` the runs of a text hint at; a shell's line continuation joins two of them."""
         if "\\\n" in text:
             text = text.replace("\\\n", "")
-        if self._place_needed and self._without_needed(text, self._place_needed):
+        if self._place_needed and self._without_needed(text, self._place_needed, wanted):
             return 0
         runs = text.split()
         if self._boring.issuperset(runs):
@@ -104,17 +105,20 @@ class Hints:
         for run in runs:
             if run not in self._boring:
                 found |= self._run(run)
-        return found
+        return found & wanted
 
-    def _without_needed(self, text: str, place_needed: list[str]) -> bool:
-        """Say whether no run of `text` can hint at anything, by the words that every hint needs."""
-        if not self._args_needed:
-            return False
-        for word in self._args_needed:
-            if word in text:
-                if any(hint.search(text) for hint in self._args_hints):
-                    return False
-                break
+    def _without_needed(self, text: str, place_needed: list[str], wanted: int) -> bool:
+        """Say whether no run of `text` can hint at what is wanted, by the words that every hint needs."""
+        if wanted & ARGS:
+            if not self._args_needed:
+                return False
+            for word in self._args_needed:
+                if word in text:
+                    if any(hint.search(text) for hint in self._args_hints):
+                        return False
+                    break
+        if not wanted & PLACE:
+            return True
         folded = fold(text)
         if "'" in folded or '"' in folded or "\\" in folded:
             folded = folded.translate(_QUOTES)

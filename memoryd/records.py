@@ -147,6 +147,17 @@ def call_text(tool: str, args: object) -> str:
     Values are the decoded strings and numbers of `args` in document order; keys, booleans and null are
     left out (a key is the tool's word, not the session's).
     """
+    texts = [tool]
+    if type(args) is dict:  # nearly every call: one level, walked without the stack
+        for value in args.values():
+            kind = type(value)
+            if kind is str:
+                texts.append(value)
+            elif kind is int or kind is float:
+                texts.append(str(value))
+            elif kind is dict or kind is list:
+                texts += values(value)
+        return "\n".join(texts)
     return "\n".join((tool, *values(args)))
 
 

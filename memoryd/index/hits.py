@@ -15,6 +15,7 @@ from memoryd.clock import rfc3339
 from memoryd.ids import Ids
 from memoryd.index.scope import Scope
 from memoryd.labels import LOWEST, Classes, Label
+from memoryd.notes.names import INBOX
 from memoryd.records import Kind
 
 MOST_BYTES = 2 << 20
@@ -92,6 +93,9 @@ def wire(ids: Ids, classes: Classes, scope: Scope, row: Row) -> dict[str, object
         "class": classes.name(row.level),
         "untrusted": bool(row.untrusted),
     }
+    if row.kind == Kind.NOTE:
+        # A note is untrusted where it lies in an inbox, or while nobody has accepted its bytes.
+        told["external"] = bool(row.untrusted) and row.session.split("/")[1:2] != [INBOX]
     if scope.owner:
         told["n"] = row.n
     return told

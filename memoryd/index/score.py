@@ -40,9 +40,8 @@ class Scorer:
         """Register the functions on `connection`."""
         self._weights: tuple[tuple[int, float], ...] = ()
         self._weight = self._base = self._slope = 0.0
-        # The statements of `figures` and `search` call both with exactly one number.
-        connection.register_fts5_function(FUNCTION, self._many)  # type: ignore[arg-type]  # see above
-        connection.register_fts5_function(f"{FUNCTION}_one", self._one)  # type: ignore[arg-type]  # see above
+        for name, function in ((FUNCTION, self._many), (f"{FUNCTION}_one", self._one)):
+            connection.register_fts5_function(name, function)  # type: ignore[arg-type]  # called with one number each; apsw types any
 
     def load(self, weights: Sequence[float], first: int, average: float) -> str:
         """Return the function's name once it scores by `weights` of the phrases from number `first` on.

@@ -345,7 +345,9 @@ def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> N
     `below`: the record itself is not above `max_class`; of one that is, no name is kept either.
     """
     folding, rules = turn.folding, writer.settings.rules
+    nameless = False
     for n, block, name, ok, level, untrusted in folding.state.trail:
+        nameless = nameless or name is None
         call = None if name is None else _place(folding, name)
         of = None if call is None else (call.n, call.block)
         without_call = name if below and name is not None and name.startswith(":") else None
@@ -353,7 +355,8 @@ def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> N
         if level > writer.settings.max_level and turn.log.why is None:
             turn.log.why = _why(rules, call, without_call)
     folding.state.trail.clear()
-    turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
+    if nameless:  # as what an unreadable line brings in is
+        turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
 
 
 def _place(folding: Folding, call: str) -> Open | None:

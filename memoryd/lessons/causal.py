@@ -143,8 +143,8 @@ def steps(connection: apsw.Connection, success: Success, failed_at: int) -> str:
     """
     found = connection.execute(
         "SELECT tool, summary FROM call WHERE session = ? AND ok = 1 AND at >= ? AND at <= ? "
-        "AND fingerprint <> ? ORDER BY at, n, block",
-        (success.session, failed_at, success.at, success.fingerprint),
+        "AND fingerprint <> ? AND NOT (log = ? AND n > ?) ORDER BY at, n, block",
+        (success.session, failed_at, success.at, success.fingerprint, success.log, success.n),
     )
     done = [_step(str(tool), str(said)) for tool, said in found if changes(str(tool), str(said))]
     again = f"{_step(success.tool, success.summary)} went well"

@@ -69,7 +69,15 @@ class Plan(msgspec.Struct, frozen=True):
 
 def estimate(text: str) -> int:
     """Return about how many tokens a model makes of `text`: UTF-8 bytes over 3.5, rounded up."""
-    return -(-2 * len(text.encode("utf-8", "replace")) // 7)
+    return _tokens(_bytes(text))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _tokens(size: int) -> int:
+    return -(-2 * size // 7)
 
 
 def plan(connection: apsw.Connection, reader: Reader, ask: Ask) -> Plan:
@@ -150,15 +158,16 @@ def _fill(
     """Take lessons in order while the whole block stays within `cap`; what does not fit is refused."""
     shown: list[Shown] = []
     over: list[Refused] = []
-    taken = block(heading, []) or HEADING
+    taken = _bytes(block(heading, []) or HEADING)
     for lesson in lessons:
         text = printed(lesson, snippet=snippet)
-        lines = "\n".join(_lines(lesson.id, text))
-        if estimate(more := f"{taken}\n{lines}") > cap:
+        size = _bytes("\n".join(_lines(lesson.id, text)))
+        grown = taken + 1 + size
+        if _tokens(grown) > cap:
             over.append(Refused(lesson, gate.BUDGET))
         else:
-            shown.append(Shown(lesson, text, estimate(lines)))
-            taken = more
+            shown.append(Shown(lesson, text, _tokens(size)))
+            taken = grown
     return shown, over
 
 

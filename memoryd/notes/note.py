@@ -21,7 +21,8 @@ _MOST_KEPT = 20_000
 class Summary(msgspec.Struct, frozen=True, gc=False):
     """What is known of a note without its text: `told` is what is said of it in a list, in part.
 
-    `standing` keeps what a list says of it in whole, once it was asked for: changed outside, or not.
+    `standing` keeps what a list says of it in whole, once it was asked for: changed outside or not, with an
+    edit that waits for the owner or without.
     """
 
     place: Place
@@ -29,7 +30,7 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     path: str
     hash: str
     told: dict[str, Any]
-    standing: dict[bool, Any] = {}
+    standing: dict[tuple[bool, bool], Any] = {}
 
 
 Kept = dict[Place, tuple[Version, Summary | None]]

@@ -38,6 +38,7 @@ class Pending:
     def __init__(self, folder: Path, sealed: dict[str, str], limits: Limits) -> None:
         """Keep proposals in `folder`, made 0700."""
         self.folder, self.sealed, self.limits = folder, sealed, limits
+        self._named: dict[str, tuple[str, ...]] = {}
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def sweep(self) -> None:
@@ -71,6 +72,19 @@ class Pending:
                 check="unsafe",
             )
         return msgspec.json.decode(content, type=Proposal)
+
+    def paths(self) -> frozenset[str]:
+        """Return the paths that waiting edits are about, as they were asked for; each is read once."""
+        for txn in self.sealed.keys() - self._named.keys():
+            try:
+                edit = self.get(txn).edit
+            except (NotFound, CheckFailed):
+                self._named[txn] = ()
+            else:
+                self._named[txn] = (edit.path,) if edit.to is None else (edit.path, edit.to)
+        for txn in self._named.keys() - self.sealed.keys():
+            del self._named[txn]
+        return frozenset(path for paths in self._named.values() for path in paths)
 
     def check_room(self, session: str | None) -> None:
         """Refuse one more than fit. Raises: TooLarge (``quota``)."""

@@ -5,13 +5,14 @@ are untrusted notes where the reader is shown none; a note that was changed outs
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.errors import BadRequest
+from memoryd.errors import BadRequest, MemorydError
 from memoryd.labels import LOWEST, Label
 from memoryd.notes import commands, handles, names, text
 from memoryd.notes.blobs import name_of
@@ -97,6 +98,7 @@ def _read(notes: Notes, place: Place, reader: View) -> tuple[bytes, dict[str, An
         "kind": "note",
         "hash": name_of(content),
         "external": external,
+        "pending": reader.untrusted and place in _awaited(notes),
         "label": told_label(notes.classes, label),
     }
 
@@ -154,6 +156,8 @@ def _join(entries: Iterable[_Entry], label: Label) -> Label:
 def _entries(notes: Notes, found: Iterable[Found], reader: View) -> Iterator[_Entry]:
     """Yield what the reader may see of each name."""
     live = notes.journal.state.live
+    # That an edit waits is a word of the session that asked for it, and nearly all of those are untrusted.
+    awaited = _awaited(notes) if reader.untrusted else frozenset()
     for each in found:
         note = summary(notes.store, notes.summaries, each)
         if note is None:
@@ -163,18 +167,34 @@ def _entries(notes: Notes, found: Iterable[Found], reader: View) -> Iterator[_En
             continue
         held = live.get(note.stored)
         external = held is None or held.hash != note.hash
-        entry = note.standing.get(external)
+        standing = external, each.place in awaited
+        entry = note.standing.get(standing)
         if entry is None:
-            entry = note.standing[external] = _standing(notes, note, external=external)
+            entry = note.standing[standing] = _standing(notes, note, *standing)
         if reader.untrusted or not entry.label.untrusted:
             yield entry
 
 
-def _standing(notes: Notes, note: Summary, *, external: bool) -> _Entry:
+def _standing(notes: Notes, note: Summary, external: bool, pending: bool) -> _Entry:
     """Return what is told of a note while it stands so."""
     label = Label(note.place.level, external or note.place.inbox)
-    told = {**note.told, "external": external, "label": told_label(notes.classes, label)}
+    standing = {"external": external, "pending": pending}
+    told = {**note.told, **standing, "label": told_label(notes.classes, label)}
     return _Entry(note.path, label, told)
+
+
+def awaited(notes: Notes) -> frozenset[Place]:
+    """Return where the notes lie that an edit waits for; nothing is told of what the edit would do."""
+    with notes.alone():
+        return _awaited(notes)
+
+
+def _awaited(notes: Notes) -> frozenset[Place]:
+    places = set()
+    for path in notes.pending.paths():
+        with suppress(MemorydError):
+            places.add(names.parse(path, notes.classes, notes.classes.top))
+    return frozenset(place for place in places if place is not None)
 
 
 def _no_note(notes: Notes, found: Found, reader: View) -> _Entry | None:

@@ -127,10 +127,14 @@ _SCALARS = frozenset((str, int, float, bool, type(None)))
 
 def _plain(args: Mapping[str, object]) -> bool:
     """Say whether no key tells anything and no value holds another: nearly every call's arguments."""
-    return all(
-        type(value) in _SCALARS and telling(key) is Telling.NOTHING and key.lower() != "value"
-        for key, value in args.items()
-    )
+    for key, value in args.items():
+        if (
+            type(value) not in _SCALARS
+            or telling(key) is not Telling.NOTHING
+            or key.lower() == "value"
+        ):
+            return False
+    return True
 
 
 def _list(args: list[object]) -> object:

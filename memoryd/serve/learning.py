@@ -19,11 +19,13 @@ import structlog
 from memoryd import db
 from memoryd.errors import MemorydError
 from memoryd.index import Known, Settings
-from memoryd.index.heard import Told, again
+from memoryd.index.heard import Heard, Told, again
 from memoryd.index.table import LIVE
+from memoryd.labels import Label
 from memoryd.lessons import settlement
-from memoryd.lessons.observe import load, observe, save
-from memoryd.lessons.pairing import Pairing
+from memoryd.lessons.observe import load, observe_many, save
+from memoryd.lessons.pairing import Pairing, Rows, clean
+from memoryd.records import Record
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
 
@@ -210,22 +212,21 @@ class Learner:
         """Observe each call that the batch answers, and let the session rest where it does."""
         last = self._last.get(place.name)
         before = naming.before(place.name)
+        lesson = _Lesson(self.connection, pairing, before)
         for heard in told.heard:
-            record = heard.record
+            record, ts = heard.record, heard.record.ts
             if record.n < place.n:
                 continue
-            pairing.place(heard.session, heard.project or "")
-            ts = record.ts
-            if ts is not None:
-                if last is None or ts - last > self.idle_after:
-                    self._rested(pairing.session, ts)
-                last = max(ts, last or ts)
-            for seen in pairing.feed(record, heard.rows, heard.after, last or told.written):
-                if before is None or not naming.known(self.connection, before, seen):
-                    observe(self.connection, seen)
+            if ts is not None and (last is None or ts - last > self.idle_after):
+                lesson.end()
+                self._rested(clean(heard.session), ts)
+            last = last if ts is None else max(ts, last or ts)
+            lesson.add(heard, last or told.written)
             if record.rest is not None:
+                lesson.end()
                 ended = record.rest == "end"
                 self._rest(pairing.session, ts or last or told.written, ended=ended)
+        lesson.end()
         if last is not None:
             self._last[place.name] = last
         self._written[pairing.session] = max(told.written, self._written.get(pairing.session, 0))
@@ -244,3 +245,30 @@ class Learner:
         ).get
         if found is not None and (found[0] or (ended and not found[2])):
             settlement.rest(self.connection, session, max(now, int(found[1])), ended=ended)
+
+
+class _Lesson:
+    """Records of one log that are learned from together, as long as it is one session that speaks."""
+
+    def __init__(self, connection: apsw.Connection, pairing: Pairing, before: str | None) -> None:
+        self._connection, self._pairing, self._before = connection, pairing, before
+        self._heard: list[tuple[Record, Rows, Label, int]] = []
+        self._whose: tuple[str, str | None] | None = None
+
+    def add(self, heard: Heard, now: int) -> None:
+        """Take a record; `now` stands in where it tells no time."""
+        whose = (heard.session, heard.project)
+        if whose != self._whose:
+            self.end()
+            self._pairing.place(heard.session, heard.project or "")
+            self._whose = whose
+        self._heard.append((heard.record, heard.rows, heard.after, now))
+
+    def end(self) -> None:
+        """Observe the calls that were answered."""
+        seen = self._pairing.feed_many(self._heard)
+        self._heard.clear()
+        if self._before is not None:
+            seen = [one for one in seen if not naming.known(self._connection, self._before, one)]
+        if seen:
+            observe_many(self._connection, seen)

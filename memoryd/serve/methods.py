@@ -185,6 +185,7 @@ async def status(memory: Memory, asker: Asker, args: Nothing, deadline: Deadline
 
 def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *told: str) -> Slow:
     """Return the reading method `name`; `told` are the parts of its answer that name what was told."""
+    desk = memory.desk()
 
     async def run(asker: Asker, args: Reading, deadline: Deadline) -> Answer:
         label = None
@@ -194,6 +195,7 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
+            noting.mark(desk, scope, _items(answer, told))
             memory.reads.note(asker, name, _named(answer, told), answer["label"])
             return answer
 
@@ -204,12 +206,17 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
 
 def _named(answer: Answer, parts: tuple[str, ...]) -> list[object]:
     """Return the ids of the records told, or the names of the sessions or projects listed."""
-    names: list[object] = []
+    kind = parts[0].removesuffix("s")
+    return [item.get("id", item.get(kind)) for item in _items(answer, parts)]
+
+
+def _items(answer: Answer, parts: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return what an answer tells of, in order."""
+    items: list[dict[str, Any]] = []
     for part in parts:
-        told = answer[part]
-        items: list[Any] = told if isinstance(told, list) else [told]
-        names.extend(item.get("id", item.get(part.removesuffix("s"))) for item in items)
-    return names
+        told: Any = answer[part]
+        items.extend(told if isinstance(told, list) else [told])
+    return items
 
 
 async def sync(memory: Memory, asker: Asker, args: Sync, deadline: Deadline) -> Answer:

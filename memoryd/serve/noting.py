@@ -5,7 +5,7 @@ the daemon folds from its log, joined with what it claims; one that does not act
 untrusted. The owner's socket can say that a person acts (`owner`), who then needs no label.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -15,8 +15,9 @@ import trio
 
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, NotGranted, Unavailable
+from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
-from memoryd.notes import handles, history, reading, verify, waiting
+from memoryd.notes import handles, history, names, reading, verify, waiting
 from memoryd.notes import request as asked
 from memoryd.notes.desk import Notes, owner_asks
 from memoryd.notes.reading import View
@@ -210,6 +211,18 @@ def table(desk: Desk) -> Methods:
         "notes.reject": _owner(desk, RejectArgs, _reject),
         "notes.redact": _owner(desk, RedactArgs, _redact),
     }
+
+
+def mark(desk: Desk, scope: Scope, records: Iterable[dict[str, Any]]) -> None:
+    """Say of each note among `records` whether an edit of it waits for the owner; runs in a worker thread."""
+    found = [record for record in records if record.get("kind") == "note"]
+    if not found or desk.notes is None:
+        return
+    awaited: set[str] = set()
+    if scope.untrusted == "include":
+        awaited = {names.stored(desk.classes, place) for place in reading.awaited(desk.notes)}
+    for record in found:
+        record["pending"] = record["session"] in awaited
 
 
 def _form(form: type[Common]) -> Check:

@@ -208,11 +208,20 @@ def test_notes_are_found_by_recall_and_gone_when_deleted(here):
         "internal/a.md",
         "internal",
     )
+    assert (hit["untrusted"], hit["external"], hit["pending"]) == (False, False, False)
+    edit: dict[str, Any] = {"path": A, "old_str": "zebra", "new_str": "horse"}
+    with here.daemon.client("agent") as agent:
+        assert said(agent, "notes.str_replace", caller=caller("tainted"), **edit) == "pending"
+    [hit] = ask(here, "recall", query="zebra")["hits"]
+    assert (hit["untrusted"], hit["external"], hit["pending"]) == (False, False, True)
+    assert ask(here, "get", id=hit["id"])["record"]["pending"] is True
+    with here.daemon.client("reader") as reader:
+        assert reader.call("recall", query="zebra")["hits"][0]["pending"] is False
     outside = here.state / "notes/internal/a.md"
     outside.write_text("the zebra elsewhere\n")
     ask(here, "sync", deadline_ms=30_000)
     [hit] = ask(here, "recall", query="zebra")["hits"]
-    assert hit["untrusted"] is True
+    assert (hit["untrusted"], hit["external"]) == (True, True)
     ask(here, "notes.accept", path=A)
     ask(here, "notes.delete", path=A, owner=True)
     ask(here, "sync", deadline_ms=30_000)

@@ -6,6 +6,7 @@ import pytest
 
 from memoryd.errors import MemorydError
 from memoryd.notes import history, reading, waiting
+from memoryd.notes.reading import View
 from memoryd.notes.request import Limits
 from tests.support.notes import OWNER, A, B, Desk, digest, session
 
@@ -236,3 +237,25 @@ def test_accepting_names_one_thing(desk):
         with pytest.raises(MemorydError) as refused:
             history.accept(desk.notes, OWNER, **given)
         assert refused.value.data["check"] == "args"
+
+
+def test_a_note_says_that_an_edit_of_it_waits_until_the_owner_has_answered(desk):
+    desk.create(A, "one\n")
+    desk.create(B, "two\n")
+    everything, trusted_only = View(1), View(1, untrusted=False)
+    assert marked(desk, everything) == {A: False, B: False}
+    txn = propose(desk)
+    assert marked(desk, everything) == {A: True, B: False}
+    assert reading.view(desk.notes, A, everything)["pending"] is True
+    assert marked(desk, trusted_only) == {A: False, B: False}
+    assert reading.view(desk.notes, A, trusted_only)["pending"] is False
+    desk.reopen()
+    assert marked(desk, everything) == {A: True, B: False}
+    history.reject(desk.notes, txn)
+    assert marked(desk, everything) == {A: False, B: False}
+
+
+def marked(desk: Desk, reader: View) -> dict[str, bool]:
+    """Return which notes a list says to be awaiting an answer."""
+    told = reading.listing(desk.notes, reader)["notes"]
+    return {note["path"]: note["pending"] for note in told}

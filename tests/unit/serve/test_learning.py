@@ -203,14 +203,14 @@ def test_a_full_disk_takes_a_batch_back_and_the_next_look_finds_it(room: Classro
 def test_a_log_that_trips_us_up_keeps_no_other_from_being_learned(room: Classroom, monkeypatch):
     room.write("a.jsonl", Script("bad").fail())
     room.write("b.jsonl", Script("good").fail())
-    seen = learning.observe
+    observe = learning.observe_many
 
-    def stumble(connection, one):
-        if one.session == "bad":
+    def stumble(connection, seen):
+        if seen[0].session == "bad":
             raise KeyError("ours")
-        return seen(connection, one)
+        return observe(connection, seen)
 
-    monkeypatch.setattr(learning, "observe", stumble)
+    monkeypatch.setattr(learning, "observe_many", stumble)
     room.learn()
     assert room.rows("SELECT session FROM call") == [("good",)]
 
