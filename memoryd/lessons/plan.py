@@ -213,6 +213,7 @@ def as_value(planned: Plan, reader: Reader) -> dict[str, object]:
     return {
         "query": planned.ask.query,
         "hook": planned.ask.hook,
+        "tag": "memory" if planned.ask.hook == "compacting" else "context",
         "cap": planned.cap,
         "would_inject": bool(planned.text),
         "total_tokens": planned.tokens,

@@ -95,13 +95,15 @@ def test_a_new_database_learns_from_an_index_that_is_there(room: Classroom):
 
 
 def test_what_is_read_again_has_the_labels_that_the_index_gave(room: Classroom):
-    script = Script("s1").fail(cls="private").fail("make x", text="x.c:1: error: no", untrusted=True)
+    script = (
+        Script("s1").fail(cls="private").fail("make x", text="x.c:1: error: no", untrusted=True)
+    )
     room.write("a.jsonl", script)
     room.read()
     heard = [one for told in room.index.take_told() for one in told.heard]
     told = [one for one in room.learner._queue if isinstance(one, Told)]
     heard = [one for each in told for one in each.heard]
-    (key, known), = room.index.known().items()
+    ((key, known),) = room.index.known().items()
     twice = [one for each in again(room.learner.settings, key, known) for one in each.heard]
     assert [(h.record.n, h.after, h.session, h.project) for h in twice] == [
         (h.record.n, h.after, h.session, h.project) for h in heard
@@ -163,7 +165,9 @@ def test_a_log_rewritten_while_nobody_looked_is_known_by_its_last_call(room: Cla
     room.learn()
     room.close()
     (room.world.state / "index" / "memory.sqlite3").unlink()
-    fresh = Script("s1").fail("cargo build", text="error[E0433]: failed to resolve").edit().good("ls")
+    fresh = (
+        Script("s1").fail("cargo build", text="error[E0433]: failed to resolve").edit().good("ls")
+    )
     room.write("a.jsonl", fresh)
     room.open()
     room.learn()
@@ -256,9 +260,7 @@ def test_forget_takes_a_lesson_with_all_that_stands_on_it(room: Classroom):
     page = room.world.state / "retrospectives" / "s1.md"
     page.parent.mkdir(mode=0o700)
     page.write_text("npm run build")
-    counts = forget.forget(
-        room.learner.connection, f"{key:012x}", home=room.learner.settings.home
-    )
+    counts = forget.forget(room.learner.connection, f"{key:012x}", home=room.learner.settings.home)
     assert counts["calls"] == 6
     assert counts["lessons"] == 2
     assert room.rows("SELECT session FROM call") == [("s2",)]
@@ -270,7 +272,7 @@ def test_forget_takes_a_lesson_with_all_that_stands_on_it(room: Classroom):
     assert left == dict.fromkeys(left, 0)
     assert room.rows("SELECT count(*) FROM lesson WHERE content LIKE '%make%'") == [(1,)]
     room.learn()
-    assert lesson not in [id for (id,) in room.rows("SELECT id FROM lesson")]
+    assert (lesson,) not in room.rows("SELECT id FROM lesson")
 
 
 def test_forget_of_some_records_leaves_the_others(room: Classroom):
