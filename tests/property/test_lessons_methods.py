@@ -132,6 +132,12 @@ def without_hidden_id(told: list[Any], hides: list[str]) -> str:
     return text
 
 
+def differing(one: str, other: str) -> str:
+    """Return where two answers part."""
+    at = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+    return f"{one[:30]} … {one[max(0, at - 150) : at + 60]!r} … {other[max(0, at - 20) : at + 60]!r}"
+
+
 @pytest.mark.parametrize("label", list(HIDDEN), ids=list(HIDDEN))
 @pytest.mark.parametrize(
     "seed", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 20))]
@@ -160,7 +166,8 @@ async def test_what_is_hidden_changes_no_byte_of_any_answer(
                 if chance.random() < 0.6:
                     act(here, chance, f"s{chance.randrange(3)}", LOW, None)
                 told.append(await asked(here, chance, hides if here is mixed else []))
-            assert without_hidden_id(told[1], hides) == without_hidden_id(told[0], [])
+            plainly, mixedly = without_hidden_id(told[0], []), without_hidden_id(told[1], hides)
+            assert plainly == mixedly, differing(plainly, mixedly)
             plain.world.now = mixed.world.now = plain.world.now + 1_000
         assert plain.world.now == mixed.world.now
         counts = [here.world.one("count(*)", "1") for here in (plain, mixed)]
