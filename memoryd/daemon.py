@@ -29,6 +29,7 @@ from memoryd.serve.peers import capability
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
+from memoryd.serve.tutor import Tutor
 from memoryd.sources.watch import EVERYTHING, Watcher
 
 STOP_S = 5.0
@@ -106,6 +107,9 @@ class Daemon:
         self._reads = Reads(settings.home / "reads.jsonl")
         readers = Readers(self._reader)
         self._keeper = Keeper(settings, readers)
+        idle_after_s = settings.config.lessons.idle_after_s
+        self._tutor = Tutor(settings, self._keeper.known, idle_after_s=idle_after_s)
+        self._keeper.listener = self._tutor
         memory = Memory(
             classes=settings.classes,
             readers=readers,
@@ -116,6 +120,8 @@ class Daemon:
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
+            key=settings.key,
+            tutor=self._tutor,
         )
         self._notes, self._desk = notes, memory.desk()
         self._server = Server(table(memory), Traffic())
@@ -129,6 +135,7 @@ class Daemon:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._server.run, self._sockets)
                 await nursery.start(self._keeper.run)
+                nursery.start_soon(self._tutor.run)
                 await nursery.start(self._watch)
                 nursery.start_soon(self._look_after_notes)
                 tell_manager("READY=1")
@@ -180,8 +187,13 @@ class Daemon:
         missing = self._reads.missing
         unwatched = self._watcher.reason if self._watcher.mode == "polling" else ""
         notes = self._desk.overview()
+        lessons = self._tutor.overview()
         found = telling.faults(
-            status, reads_missing=missing, unwatched=unwatched, notes=str(notes["fault"])
+            status,
+            reads_missing=missing,
+            unwatched=unwatched,
+            notes=str(notes["fault"]),
+            lessons=str(lessons["fault"]),
         )
         return {
             "version": self._version,
@@ -200,6 +212,7 @@ class Daemon:
             "rebuild": telling.rebuild_view(self._keeper.rebuilding),
             "faults": telling.since(found, self._faults, clock.now_ms()),
             "notes": notes,
+            "lessons": lessons,
             "traffic": telling.traffic_view(self._server.traffic, missing),
         }
 

@@ -128,13 +128,17 @@ class About(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One decoded object of a log: its number from 0, its time (ms since 1970, if any), its items."""
+    """One decoded object of a log: its number from 0, its time (ms since 1970, if any), its items.
+
+    `rest`: with this record the session comes to rest: ``idle`` when a turn is over, ``end`` for good.
+    """
 
     n: int
     ts: int | None
     items: list[Item]
     about: About | None = None
     uuid: str | None = None
+    rest: str | None = None
 
 
 def call_text(tool: str, args: object) -> str:

@@ -66,6 +66,11 @@ class Catalogue:
         """Return the logs at this path below any root."""
         return [known for key in self._by_name.get(log, ()) if (known := self.known.get(key))]
 
+    def keyed(self, log: str) -> list[tuple[int, Known]]:
+        """Return the same, each with its key."""
+        keys = self._by_name.get(log, ())
+        return [(key, known) for key in keys if (known := self.known.get(key))]
+
     def live(self) -> Iterator[tuple[int, Known]]:
         """Yield the logs whose files are there, by key."""
         return ((key, known) for key, known in list(self.known.items()) if known.state == LIVE)

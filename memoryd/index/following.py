@@ -16,6 +16,7 @@ from memoryd.clock import monotonic
 from memoryd.errors import IOFailed
 from memoryd.index import identity, schema, sweeping, table, vanished
 from memoryd.index.catalogue import Catalogue
+from memoryd.index.heard import Told
 from memoryd.index.notes import NoteRows, index_notes
 from memoryd.index.pending import Pending
 from memoryd.index.rows import Counts
@@ -45,6 +46,7 @@ class Following:
         self.missing: list[str] = []
         self.skipped: list[discover.Skipped] = []
         self.unusable: list[str] = []
+        self.told: list[Told] = []
         self._sizes: dict[int, int] = {}
         self._kept = vanished.keys(settings.home)
         self._memory = _told(self.catalogue)
@@ -166,6 +168,8 @@ class Following:
             counts = counts.plus(turn.counts)
             self.catalogue.put(turn.log)
             self.pending.succeeded(key)
+            if (told := turn.told()) is not None:
+                self.told.append(told)
             if more:
                 self.pending.put(key, file)
             if key in self._kept:

@@ -17,6 +17,7 @@ from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound
 from memoryd.index import opening, schema, swap
 from memoryd.index.catalogue import Known, Sums
 from memoryd.index.following import Following
+from memoryd.index.heard import Told
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
@@ -58,6 +59,8 @@ class Index:
         The caller holds the lock of the state folder. Raises: ConfigError, and what `db.wrong` knows.
         """
         self.settings = settings
+        self.listened = False
+        """Set to be told what is read (`take_told`)."""
         self.why = ""
         self._following: Following | None = None
         self._fault: MemorydError | None = None
@@ -95,12 +98,20 @@ class Index:
             return Counts(), False
         try:
             self._check_file()
+            self._following.writer.listened = self.listened
             counts = self._following.catch_up(budget or Budget())
         except MemorydError as error:
             self._failed(error)
             return Counts(), False
         self._fault, self._wait = None, 0.0
         return counts, self.wait() == 0.0
+
+    def take_told(self) -> list[Told]:
+        """Take what was read and committed since the last call, in order."""
+        if self._following is None or not self._following.told:
+            return []
+        told, self._following.told = self._following.told, []
+        return told
 
     def wait(self) -> float | None:
         """Return the seconds until `catch_up` has something to do; None: not before a hint or a sweep."""
@@ -141,6 +152,15 @@ class Index:
     def logs(self) -> list[Known]:
         """Return what is known of every log, in no order."""
         return [] if self._following is None else list(self._following.catalogue.known.values())
+
+    def known(self) -> dict[int, Known]:
+        """Return what is known of every log, by key."""
+        return {} if self._following is None else dict(self._following.catalogue.known)
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any root, each with its key. Safe from any thread."""
+        found = [] if self._following is None else self._following.catalogue.keyed(log)
+        return sorted(found)
 
     def status(self) -> Status:
         """Return what the owner is told."""

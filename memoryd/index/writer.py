@@ -25,6 +25,7 @@ from memoryd.errors import MemorydError
 from memoryd.fold import State, begin, call_hash, fold
 from memoryd.ids import Ids
 from memoryd.index import floors, identity, table, vanished
+from memoryd.index.heard import Heard, Told
 from memoryd.index.identity import Seen
 from memoryd.index.rows import Counts, Rows, Source, storable
 from memoryd.index.settings import Settings
@@ -68,6 +69,8 @@ class Writer:
         self.ids = settings.ids
         self.rows = Rows(connection, len(settings.classes), next_id)
         self.floors = floors.read(settings.home, self.ids, settings.classes)
+        self.listened = False
+        """Whether somebody wants to be told what is read."""
         self._keys: dict[tuple[str, Path, str], int] = {}
         self._kept: OrderedDict[int, tuple[int, Folding]] = OrderedDict()
 
@@ -106,6 +109,16 @@ class Turn(msgspec.Struct):
     trusted: bool
     first_n: int
     counts: Counts = msgspec.field(default_factory=Counts)
+    anew: bool = False
+    heard: list[Heard] | None = None
+
+    def told(self) -> Told | None:
+        """Return what is to be handed on of this turn, once it is committed."""
+        if self.heard is None:
+            return None
+        log, end = self.log, self.log.position.records
+        excluded, written = log.state == table.EXCLUDED, log.seen.mtime_ns // 1_000_000
+        return Told(log.key, self.first_n, end, self.heard, written, self.anew, excluded)
 
 
 def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
@@ -161,7 +174,10 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
         log.tell(record.about)
     if ts is not None:
         log.met(ts)
-    for item, label in fold(state, record, writer.settings.rules, turn.trusted):
+    rows = fold(state, record, writer.settings.rules, turn.trusted)
+    if turn.heard is not None:
+        turn.heard.append(Heard(record, rows, state.label, log.session, log.project))
+    for item, label in rows:
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
@@ -242,6 +258,8 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     log.indexed = log.left_out = log.unreadable = 0
     turn.folding = Folding(State(turn.folding.state.label))
     turn.counts = Counts()
+    if turn.heard is not None:
+        turn.heard = []
 
 
 def _goes_on(writer: Writer, log: Log, handle: int, seen: Seen) -> bool:
@@ -311,10 +329,14 @@ def key_of(ids: Ids, file: LogFile) -> int:
 
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
     """Return the turn of a log as it goes on, or as it starts over."""
-    log = progress(writer, file, number)
+    log, anew = progress(writer, file, number), False
     if not _goes_on(writer, log, handle, seen):
+        at = log.position.offset
+        anew = bool(at) and not identity.same(handle, seen, log.seen, at, log.marks)
         log = _start_over(writer, file, log, handle, seen)
-    return Turn(log, writer.folding(log), file.root.trusted, log.position.records)
+    turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, anew=anew)
+    turn.heard = [] if writer.listened else None
+    return turn
 
 
 def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:

@@ -63,7 +63,8 @@ def show(connection: apsw.Connection, planned: Plan) -> None:
     reasons = Counter(refused.reason for refused in planned.refused)
     for reason, short in _COUNTED.items():
         settings.count(connection, f"injections_blocked_{short}", reasons[reason])
-    rank.bump(connection, [one.lesson for one in planned.shown])
+    told = [one.lesson for one in planned.shown]
+    rank.bump(connection, [one for one in told if one.label.covers(planned.ask.label)])
     if planned.suggestion:
         suggest.clear(connection, planned.ask.session)
 
@@ -74,7 +75,10 @@ def inject(connection: apsw.Connection, lesson: Lesson, ask: Ask, tokens: int) -
 
 
 def inject_many(connection: apsw.Connection, told: Sequence[tuple[Lesson, int]], ask: Ask) -> None:
-    """Write a row of the ledger for each lesson, with the tokens that it took."""
+    """Write a row of the ledger for each lesson, with the tokens that it took.
+
+    A row is worth what the lesson and the session are worth together.
+    """
     if not told:
         return
     connection.execute(
@@ -86,7 +90,8 @@ def inject_many(connection: apsw.Connection, told: Sequence[tuple[Lesson, int]],
         "INSERT INTO injection(lesson, fingerprint, project, session, hook, tokens, at, level, untrusted) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (one.id, one.fingerprint, one.project, ask.session, ask.hook, tokens, ask.now, *one.label)
+            (one.id, one.fingerprint, one.project, ask.session, ask.hook, tokens, ask.now,
+             *one.label.join(ask.label))
             for one, tokens in told
         ],
     )  # fmt: skip

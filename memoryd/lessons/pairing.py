@@ -83,6 +83,10 @@ class Pairing:
         self.waiting: dict[str, Open] = {}
         self._told = False
 
+    def place(self, session: str, project: str) -> None:
+        """Take it from the index whose log this is: what later records say of it counts no more."""
+        self.session, self.project, self._told = clean(session), clean(project), True
+
     def feed(self, record: Record, rows: Rows, after: Label, now: int) -> list[Seen]:
         """Return the calls that `record` answers. `rows`: the fold's; `after`: its label after the record.
 

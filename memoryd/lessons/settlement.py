@@ -22,14 +22,19 @@ _STEP = 0.05
 def idle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
     """Do all that a session's idle asks for, in one transaction. `ended`: the outcomes become final."""
     with db.transaction(connection):
-        settle(connection, session, now, ended=ended)
-        charged = charge(connection, session, now)
-        boost(connection, session)
-        suggest.leave(connection, session, charged)
-        promote.promote(connection, session, now)
-        for project in _projects(connection, session):
-            promote.mine(connection, project, now)
-        archive.archive(connection, now)
+        rest(connection, session, now, ended=ended)
+
+
+def rest(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
+    """Do the same in the caller's transaction."""
+    settle(connection, session, now, ended=ended)
+    charged = charge(connection, session, now)
+    boost(connection, session)
+    suggest.leave(connection, session, charged)
+    promote.promote(connection, session, now)
+    for project in _projects(connection, session):
+        promote.mine(connection, project, now)
+    archive.archive(connection, now)
 
 
 def settle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:

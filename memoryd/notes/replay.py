@@ -15,10 +15,11 @@ Entry = dict[str, Any]
 
 
 class Held(NamedTuple):
-    """What a note holds: the hash of its bytes, and how many they are."""
+    """What a note holds: the hash of its bytes, how many they are, and whether the owner put them there."""
 
     hash: str
     size: int
+    owner: bool = False
 
 
 class State(msgspec.Struct):
@@ -66,9 +67,11 @@ class State(msgspec.Struct):
         path, to, after = entry["path"], entry.get("to"), entry["after"]
         self.proposals.pop(entry.get("of") or "", None)
         self.noticed.pop(path, None)
-        self.live.pop(path, None)
+        before = self.live.pop(path, None)
         if after:
-            self.live[to or path] = Held(after, entry["size"])
+            moved = before is not None and before.hash == after and before.owner
+            owner = moved or entry.get("actor", {}).get("owner") is True
+            self.live[to or path] = Held(after, entry["size"], owner)
             self.redacted.discard(after)
 
 

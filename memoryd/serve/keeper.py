@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 import trio
@@ -17,6 +17,7 @@ import trio
 from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
+from memoryd.index.heard import Told
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
@@ -36,6 +37,16 @@ AGAIN_S = 30.0
 log = structlog.get_logger()
 
 
+class Listener(Protocol):
+    """Who learns from the records that the index reads."""
+
+    def hear(self, told: list[Told]) -> None:
+        """Take over what was read and committed."""
+
+    def look(self) -> None:
+        """See that nothing was missed: everything on the disk is read."""
+
+
 class Turn(NamedTuple):
     """What one call of the writer's thread came to, and how the index is after it."""
 
@@ -46,6 +57,7 @@ class Turn(NamedTuple):
     why: str
     generation: str
     fault: str
+    told: list[Told]
 
 
 class Keeper:
@@ -64,6 +76,8 @@ class Keeper:
         self._read = Counts()
         self._nursery: trio.Nursery
         readers.damaged = self.suspect
+        self.listener: Listener | None = None
+        """Who learns from what is read; set before `run`."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the index until cancelled; started once it is open, or is known to need a rebuild.
@@ -71,6 +85,7 @@ class Keeper:
         Raises: ConfigError for an index that must not be touched.
         """
         self._index = await self._write(index.open, self.settings)
+        self._index.listened = self.listener is not None
         try:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
@@ -97,6 +112,14 @@ class Keeper:
             self._rebuild_at = trio.current_time() + AGAIN_S
             log.warning("a reader found the index damaged")
             self.reindex()
+
+    def known(self) -> dict[int, Known]:
+        """Return what the index knows of every log, by key; from any thread."""
+        return {} if self._index is None else self._index.known()
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any folder of logs, each with its key."""
+        return [] if self._index is None else self._index.named(log)
 
     def figures(self) -> tuple[Status, list[Known]]:
         """Return the index's own status and what is known of its logs; from any thread."""
@@ -172,6 +195,8 @@ class Keeper:
         if turn.generation != self._generation:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
+        if self.listener is not None and turn.told:
+            self.listener.hear(turn.told)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
@@ -180,6 +205,8 @@ class Keeper:
         if not turn.more and not turn.fault:
             if self._settled == 0:
                 log.info("read all that was there", **_keys(self._read))
+            if self.listener is not None and self._settled < self._sweeps:
+                self.listener.look()
             self._settled = self._sweeps
 
     async def _serve(self, generation: str) -> None:
@@ -270,6 +297,7 @@ def _turn(open_index: Index, sweep: bool) -> Turn:
         open_index.why,
         open_index.generation,
         open_index.fault,
+        open_index.take_told(),
     )
 
 

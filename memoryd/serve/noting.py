@@ -318,7 +318,7 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     return asked.Asker(
         client=allowed.name,
         clearance=allowed.level,
-        session=label.join(_claimed(classes, args.label)),
+        session=label.join(claimed(classes, args.label)),
         tools=frozenset(allowed.tools),
         uid=peer.uid,
         pid=peer.pid,
@@ -327,12 +327,12 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     )
 
 
-def _claimed(classes: Classes, claimed: Claimed | None) -> Label:
+def claimed(classes: Classes, said: Claimed | None) -> Label:
     """Return the claimed label; a class that nobody knows is the highest."""
-    if claimed is None:
+    if said is None:
         return Label(0, False)
     try:
-        return Label(classes.level(claimed.cls), claimed.untrusted)
+        return Label(classes.level(said.cls), said.untrusted)
     except LabelError:
         return classes.highest
 
