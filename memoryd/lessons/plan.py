@@ -162,12 +162,11 @@ def _fill(
     for lesson in lessons:
         text = printed(lesson, snippet=snippet)
         size = _bytes("\n".join(_lines(lesson.id, text)))
-        grown = taken + 1 + size
-        if _tokens(grown) > cap:
+        if _tokens(taken + 1 + size) > cap:
             over.append(Refused(lesson, gate.BUDGET))
         else:
             shown.append(Shown(lesson, text, _tokens(size)))
-            taken = grown
+            taken += 1 + size
     return shown, over
 
 

@@ -46,7 +46,7 @@ def test_c_three_recurrences_after_the_telling_turn_the_lesson_stale():
     assert world.rates().ineffective == 1
 
 
-def test_stale_lessons_are_not_told_and_their_pattern_is_once_a_fix_is_proven():
+def test_g_stale_lessons_are_not_told_and_their_pattern_is_once_a_fix_is_proven():
     world = World()
     world.fail("s1")
     world.block("s2")
@@ -62,7 +62,7 @@ def test_stale_lessons_are_not_told_and_their_pattern_is_once_a_fix_is_proven():
     assert words(world.block("s3")) == ["pattern"]
 
 
-def test_a_block_holds_no_unknown_generic_or_duplicate_rows():
+def test_h_a_block_holds_no_unknown_generic_or_duplicate_rows():
     world = World()
     world.fail("s1")
     world.edit("s1")
@@ -173,7 +173,7 @@ def test_u_35_and_016_only_what_is_shown_is_bumped_and_once():
     assert sorted(r for (r,) in world.all("SELECT relevance FROM lesson")) == [0.5, 0.55]
 
 
-def test_013_5_u_10_a_stale_lesson_whose_error_comes_back_in_another_session_is_active_again():
+def test_u_10_a_stale_lesson_whose_error_comes_back_in_another_session_is_active_again():
     world = World()
     world.fail("s1")
     world.block("s2")
