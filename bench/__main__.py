@@ -32,6 +32,7 @@ MEASURES = (
     "idle",
     "notes",
     "lessons",
+    "forget",
 )
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 

@@ -6,7 +6,7 @@ goes through one slot, so that at most one thread writes; none of them runs on t
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol, TypeVar
@@ -14,14 +14,21 @@ from typing import NamedTuple, Protocol, TypeVar
 import structlog
 import trio
 
-from memoryd import index
+from memoryd import db, index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
-from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
-from memoryd.index.heard import Told
+from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status, schema
+from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
+from memoryd.index.forgetting import Forgotten, Hook
+from memoryd.index.fresh import Fresh
+from memoryd.index.heard import Told as Heard
+from memoryd.index.search import Reader
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
-from memoryd.serve.telling import Rebuilding
+from memoryd.serve.telling import Rebuilding, Told, rebuild_view
+from memoryd.serve.topics import Topic, Topics
 
 Result = TypeVar("Result")
 
@@ -31,6 +38,11 @@ CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
+SYNC_S = 10.0
+"""How long forgetting waits for what is on the disk to be read first."""
+DAY_S = 86_400.0
+"""How long between two looks through the whole index."""
+PROGRESS_S = 0.5
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
@@ -40,7 +52,7 @@ log = structlog.get_logger()
 class Listener(Protocol):
     """Who learns from the records that the index reads."""
 
-    def hear(self, told: list[Told]) -> None:
+    def hear(self, told: list[Heard]) -> None:
         """Take over what was read and committed."""
 
     def look(self) -> None:
@@ -57,14 +69,16 @@ class Turn(NamedTuple):
     why: str
     generation: str
     fault: str
-    told: list[Told]
+    fresh: list[Fresh]
+    told: list[Heard]
 
 
 class Keeper:
     """The keeper of one state folder's index; `run` it once."""
 
-    def __init__(self, settings: Settings, readers: Readers) -> None:
+    def __init__(self, settings: Settings, readers: Readers, topics: Topics | None = None) -> None:
         self.settings, self._readers = settings, readers
+        self._topics = topics
         self.rebuilding: Rebuilding | None = None
         self._index: Index | None = None
         self._slot = trio.CapacityLimiter(1)
@@ -158,6 +172,111 @@ class Keeper:
         if caller is not None:
             await self.label_of(caller)
 
+    async def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
+    ) -> Forgotten:
+        """Forget what is meant once all that is on disk is read, or (`dry`) tell what that comes to.
+
+        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.forget` raises.
+        """
+        with trio.move_on_after(
+            SYNC_S
+        ):  # where reading stands still, what is read can be forgotten
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        if self.rebuilding is not None and self.rebuilding.state == "running" and not dry:
+            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
+        work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
+        done = await self._write(work)
+        if not dry:
+            log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
+            self.sweep_soon()
+        return done
+
+    async def remember(self, act: str) -> tuple[int, int]:
+        """Take an act of forgetting back, and return once its logs are read again."""
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        counts = await self._write(self._index.remember, act)
+        log.info("remembered", job=act, logs=counts[0])
+        await self.synced(None)
+        return counts
+
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels, once all that is on disk is read."""
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        return await self._write(self._index.explain, log)
+
+    async def relabel(self, name: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label.
+
+        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.relabel` raises.
+        """
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        if self.rebuilding is not None and self.rebuilding.state == "running":
+            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
+        done = await self._write(self._index.relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
+
+    async def purged(self) -> None:
+        """Return when no word of a deleted row is left in the index's files."""
+        while self._index is not None and self._index.purging:
+            self._wake.set()
+            await self._rounds.park()
+
+    async def look_after(self) -> None:
+        """Look through the index now and once a day, and have it rebuilt where it is damaged.
+
+        At the start its tables are held against each other; each day also every word against its text.
+        """
+        words = False
+        while True:
+            while not self._generation:
+                await self._rounds.park()
+            await self._look(words=words)
+            words = True
+            await trio.sleep(DAY_S)
+
+    async def _look(self, *, words: bool) -> None:
+        generation, classes = self._generation, len(self.settings.classes)
+        deadline = db.Deadline()
+
+        def work(reader: Reader) -> bool:
+            return schema.healthy(reader.connection, classes, deadline, words=words)
+
+        try:
+            well = await self._readers.read(work, deadline)
+        except trio.Cancelled:
+            deadline.cancel()
+            raise
+        except MemorydError as error:
+            log.warning("the index could not be looked through", code=error.code)
+            return
+        if generation != self._generation or self._index is None:
+            return  # another has taken its place meanwhile
+        if not well:
+            log.warning("the index is damaged; it is set aside and rebuilt")
+            await self._distrust()
+        elif words:
+            await self._write(self._index.purge)
+            self._wake.set()
+
+    async def _distrust(self) -> None:
+        """Serve nothing, and set the index aside: the next turn rebuilds it."""
+        if self._index is not None:
+            await trio.to_thread.run_sync(self._readers.withdraw)
+            self._generation = ""
+            await self._write(self._index.distrust)
+            self._wake.set()
+
     def reindex(self) -> str:
         """Start a rebuild, or join the one that runs; return its job id."""
         if self.rebuilding is None or self.rebuilding.state != "running":
@@ -174,7 +293,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep)
+            turn = await self._write(_turn, open_index, sweep, self._follows("record"))
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -195,6 +314,8 @@ class Keeper:
         if turn.generation != self._generation:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
+        if self._topics is not None:
+            self._topics.records(turn.fresh)
         if self.listener is not None and turn.told:
             self.listener.hear(turn.told)
         if turn.fault != self._fault:
@@ -215,12 +336,14 @@ class Keeper:
             await trio.to_thread.run_sync(self._readers.shut)
         self._generation = generation
         self._readers.open()
+        self._tell("index", {"generation": generation})
         log.info("the index is served", generation=generation[:8])
 
     async def _unready(self, turn: Turn) -> None:
         """Serve nothing, and see that a rebuild is under way."""
         if self._generation:
             self._generation = ""
+            self._tell("index", {"generation": None})
             await trio.to_thread.run_sync(self._readers.withdraw)
         running = self.rebuilding is not None and self.rebuilding.state == "running"
         if not running and trio.current_time() >= self._rebuild_at:
@@ -231,9 +354,11 @@ class Keeper:
         """Build a new index in a process of its own and put it in the place of the old one."""
         log.info("rebuilding the index", job=job.job)
         work = Rebuild(self.settings)
+        self._nursery.start_soon(self._tell_progress, job)
         try:
             built = await self._build(work, job)
             await self._write(partial(self._publish, built))
+            self._tell("index", {"generation": self._generation})
         except MemorydError as error:
             log.warning("the rebuild failed", job=job.job, code=error.code, problem=error.message)
             self._failed(job, error)
@@ -243,10 +368,30 @@ class Keeper:
         else:
             job.state, job.counts, job.seconds = "done", built.counts, built.seconds
             log.info("rebuilt the index", job=job.job, seconds=built.seconds, **_keys(built.counts))
+        self._publish_progress(job)
         self._wake.set()
+
+    async def _tell_progress(self, job: Rebuilding) -> None:
+        """Tell the owner twice a second how far a rebuild is."""
+        while job.state == "running":
+            self._publish_progress(job)
+            await trio.sleep(PROGRESS_S)
+
+    def _publish_progress(self, job: Rebuilding) -> None:
+        self._tell("progress", rebuild_view(job) or {}, owner=True)
+
+    def _follows(self, topic: Topic) -> bool:
+        """Say whether somebody is told of `topic`."""
+        return self._topics is not None and self._topics.wanted(topic)
+
+    def _tell(self, topic: Topic, told: Told, *, owner: bool = False) -> None:
+        """Tell of something that holds no stored text."""
+        if self._topics is not None:
+            self._topics.publish(topic, told, owner=owner, labelled=False)
 
     def _failed(self, job: Rebuilding, error: MemorydError) -> None:
         job.state, job.error, job.remedy = "failed", error.message, error.remedy
+        job.code = error.code
         self._rebuild_at = trio.current_time() + AGAIN_S
 
     async def _build(self, work: Rebuild, job: Rebuilding) -> index.Built:
@@ -284,10 +429,14 @@ class Keeper:
         return [root.path.joinpath(*parts) for root in self.settings.roots]
 
 
-def _turn(open_index: Index, sweep: bool) -> Turn:
-    """Look at all folders if it is time, read what has changed, tell how things are."""
+def _turn(open_index: Index, sweep: bool, followed: bool) -> Turn:
+    """Look at all folders if it is time, read what has changed, tell how things are.
+
+    `followed`: somebody wants to know what came in.
+    """
     if sweep:
         open_index.sweep()
+    mark = open_index.mark() if followed else 0
     counts, more = open_index.catch_up()
     return Turn(
         counts,
@@ -297,6 +446,7 @@ def _turn(open_index: Index, sweep: bool) -> Turn:
         open_index.why,
         open_index.generation,
         open_index.fault,
+        open_index.fresh(mark) if followed and counts.indexed else [],
         open_index.take_told(),
     )
 

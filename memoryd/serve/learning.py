@@ -19,10 +19,11 @@ import structlog
 from memoryd import db
 from memoryd.errors import MemorydError
 from memoryd.index import Known, Settings
-from memoryd.index.heard import Heard, Told, again
+from memoryd.index.heard import Heard, Told
+from memoryd.index.retelling import again
 from memoryd.index.table import LIVE
 from memoryd.labels import Label
-from memoryd.lessons import settlement
+from memoryd.lessons import raising, settlement
 from memoryd.lessons.observe import load, observe_many, save
 from memoryd.lessons.pairing import Pairing, Rows, clean
 from memoryd.records import Record
@@ -62,6 +63,7 @@ class Learner:
         self._last: dict[str, int] = {}
         self._written: dict[str, int] = {}
         self._stumbled: set[int] = set()
+        self._twice: dict[str, Pairing] = {}
 
     def hear(self, told: list[Told]) -> None:
         """Take over what was read; safe from the thread that reads."""
@@ -189,6 +191,7 @@ class Learner:
         """Forget what was rolled back."""
         self._pairings.clear()
         self._last.clear()
+        self._twice.clear()
         self._now = iter(())
         self._places = naming.read(self.connection)
 
@@ -210,6 +213,8 @@ class Learner:
 
     def _feed(self, told: Told, place: Place, pairing: Pairing) -> None:
         """Observe each call that the batch answers, and let the session rest where it does."""
+        if told.first < place.n:
+            self._raise(told, place)
         last = self._last.get(place.name)
         before = naming.before(place.name)
         lesson = _Lesson(self.connection, pairing, before)
@@ -230,6 +235,19 @@ class Learner:
         if last is not None:
             self._last[place.name] = last
         self._written[pairing.session] = max(told.written, self._written.get(pairing.session, 0))
+
+    def _raise(self, told: Told, place: Place) -> None:
+        """Raise what is known of a log's calls to the labels that a second reading gives them."""
+        if told.first == 0:
+            self._twice.pop(place.name, None)
+        pairing = self._twice.setdefault(place.name, Pairing(place.name, place.name))
+        known = [one for one in told.heard if one.record.n < place.n]
+        for heard in known:
+            pairing.place(heard.session, heard.project or "")
+            for seen in pairing.feed(heard.record, heard.rows, heard.after, told.written):
+                raising.to(self.connection, seen)
+        if told.end >= place.n:
+            self._twice.pop(place.name, None)
 
     def _rested(self, session: str, now: int) -> None:
         """Let a session rest that was quiet for long before `now`."""

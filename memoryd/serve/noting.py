@@ -15,6 +15,7 @@ import trio
 
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, NotGranted, Unavailable
+from memoryd.errors import Pending as Waits
 from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
 from memoryd.notes import handles, history, names, reading, verify, waiting
@@ -23,10 +24,12 @@ from memoryd.notes.desk import Notes, owner_asks
 from memoryd.notes.reading import View
 from memoryd.notes.request import Edit
 from memoryd.notes.rights import Command
+from memoryd.serve import notices
 from memoryd.serve.asking import Caller, scope_of
 from memoryd.serve.calls import Check, Common, Methods, Slow, fitting
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
 
 Answer = dict[str, Any]
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
@@ -170,6 +173,7 @@ class Desk(msgspec.Struct, frozen=True):
     classes: Classes
     keeper: Keeper
     reads: Reads
+    topics: Topics
 
     def open(self) -> Notes:
         """Return the open notes. Raises: Unavailable."""
@@ -187,7 +191,7 @@ class Desk(msgspec.Struct, frozen=True):
         state = self.notes.journal.state
         return {
             "notes": len(state.live),
-            "pending": len(state.proposals),
+            "pending": len(state.proposals) - sum(state.calls.values()),
             "external": self.notes.outside,
             "fault": self.notes.journal.broken,
         }
@@ -249,7 +253,8 @@ def _looks(
             raise handles.absent()  # a socket limited to projects sees what belongs to them only
         view = View(scope.level, scope.untrusted == "include", scope.owner)
         answer = await _run(desk, partial(look, args, view))
-        desk.reads.note(asker, name, _named(answer), answer["label"])
+        log = None if args.caller is None else args.caller.log
+        desk.reads.note(asker, name, _named(answer), answer["label"], caller=log)
         return answer
 
     return Slow(_form(form), run)
@@ -275,10 +280,17 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
     async def run(asker: Asker, args: Editing, deadline: Deadline) -> Answer:
         who = await _asker(desk, asker, args)
         edit = edit_of(command, args)
-        answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        try:
+            answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        except Waits as waits:
+            notices.proposed(desk.topics, desk.classes, waits)
+            raise
+        notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
         desk.keeper.changed([desk.open().store.root])
         if "snippet" in answer:
-            desk.reads.note(asker, f"notes.{command}", [answer["path"]], answer["label"])
+            desk.reads.note(
+                asker, f"notes.{command}", [answer["path"]], answer["label"], caller=who.log
+            )
         return answer
 
     return Slow(_form(form), run)
@@ -327,12 +339,12 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     )
 
 
-def claimed(classes: Classes, said: Claimed | None) -> Label:
+def claimed(classes: Classes, told: Claimed | None) -> Label:
     """Return the claimed label; a class that nobody knows is the highest."""
-    if said is None:
+    if told is None:
         return Label(0, False)
     try:
-        return Label(classes.level(said.cls), said.untrusted)
+        return Label(classes.level(told.cls), told.untrusted)
     except LabelError:
         return classes.highest
 
@@ -344,6 +356,7 @@ def _owner(
         peer = asker.peer
         who = owner_asks(desk.classes, client=asker.capability.name, uid=peer.uid, pid=peer.pid)
         answer = await _run(desk, partial(act, args, who))
+        notices.edited(desk.topics, desk.classes, answer, None)
         desk.keeper.changed([desk.open().store.root])
         return answer
 

@@ -23,7 +23,7 @@ from memoryd.sources import base
 from memoryd.sources.wrapped import in_claude_code, is_bare
 
 ID = "claude-code"
-VERSION = 1
+VERSION = 2
 
 _NO_TEXT = frozenset(
     (
@@ -200,18 +200,58 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     if not begun or n < _TOLD_BY:
         told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
     rest = "idle" if line.subtype in _OVER and kind == "system" else None
-    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, rest)
+    copy = None if line.forked_from is None else _copied(line.forked_from)
+    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, copy, rest)
+
+
+def _copied(forked: object) -> str | None:
+    """Return the name of the record that this one says it copies."""
+    return base.text(forked.get("messageUuid")) if isinstance(forked, dict) else None
 
 
 def _link(line: Line) -> Link | None:
-    """Return the link that the first record with a name tells."""
+    """Return the link that the first record with a name tells.
+
+    What starts with nothing before it holds its history whole, whoever it was copied from.
+    """
     if line.is_sidechain:
         return Link("subagent", session=line.session_id, uuid=line.parent_uuid)
-    if isinstance(forked := line.forked_from, dict):
-        session, uuid = forked.get("sessionId"), forked.get("messageUuid")
-        return Link("fork", session=base.text(session), uuid=base.text(uuid))
     parent = line.parent_uuid or line.logical_parent_uuid
+    if (forked := line.forked_from) is not None:
+        named = forked if isinstance(forked, dict) else {}
+        session, uuid = base.text(named.get("sessionId")), base.text(named.get("messageUuid"))
+        whole = parent is None and isinstance(forked, dict)
+        return Link("fork", session=session, uuid=uuid, whole=whole)
     return None if parent is None else Link("resume", uuid=parent)
+
+
+def agent(log: str, session: str) -> str | None:
+    """Return the id in the name of a sub-agent's log."""
+    stem = PurePosixPath(log).stem
+    return stem.removeprefix("agent-") if stem.startswith("agent-") else None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    """What is read of a call's `toolUseResult`."""
+
+    agent_id: str | None = msgspec.field(name="agentId", default=None)
+
+
+_answer = msgspec.json.Decoder(_Answer).decode
+
+
+def agents(more: msgspec.Raw) -> tuple[str, ...]:
+    """Return the id of the sub-agent that answered, as `toolUseResult` tells it."""
+    try:
+        found = _answer(more).agent_id
+    except msgspec.DecodeError:
+        return ()
+    return () if found is None else (found,)
+
+
+def below(log: str) -> str:
+    """Return where the logs of a session's sub-agents lie."""
+    return f"{log.removesuffix('.jsonl')}/subagents"
 
 
 def _assistant(message: Message | None) -> list[Item]:
@@ -241,7 +281,7 @@ def _user(line: Line) -> list[Item]:
             kind = block.type
             if kind == "tool_result":
                 returned = True
-                items.append(_returned(block, number))
+                items.append(_returned(block, number, line.tool_use_result))
             elif kind == "text":
                 _hear(items, number, block.text, line)
             elif kind not in _SILENT_BLOCKS:
@@ -308,12 +348,12 @@ def _sender(origin: object) -> str | None:
     return "hook" if kind == "hook" else "task-notification"
 
 
-def _returned(block: Block, number: int) -> Returned:
+def _returned(block: Block, number: int, more: msgspec.Raw | None = None) -> Returned:
     failed = block.is_error
     if failed is False:
-        return Returned(number, block.tool_use_id, None, True)
+        return Returned(number, block.tool_use_id, None, True, more=more)
     ok = None if failed is None else False
-    return Returned(number, block.tool_use_id, None, ok, told=block.content)
+    return Returned(number, block.tool_use_id, None, ok, told=block.content, more=more)
 
 
 def _elsewhere(block: Block, number: int) -> Item:
@@ -391,4 +431,8 @@ ADAPTER = base.Adapter(
     parse=parse,
     telling=frozenset(("message", "attachment", "data")),
     origin=origin,
+    agent=agent,
+    agents=agents,
+    below=below,
+    named=True,
 )

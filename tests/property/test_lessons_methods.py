@@ -135,7 +135,9 @@ def without_hidden_id(told: list[Any], hides: list[str]) -> str:
 def differing(one: str, other: str) -> str:
     """Return where two answers part."""
     at = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
-    return f"{one[:30]} … {one[max(0, at - 150) : at + 60]!r} … {other[max(0, at - 20) : at + 60]!r}"
+    return (
+        f"{one[:30]} … {one[max(0, at - 150) : at + 60]!r} … {other[max(0, at - 20) : at + 60]!r}"
+    )
 
 
 @pytest.mark.parametrize("label", list(HIDDEN), ids=list(HIDDEN))

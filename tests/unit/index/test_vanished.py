@@ -1,5 +1,6 @@
 """Logs whose files are gone: kept, read again, dropped, come back (reliability table, T22 and V rows)."""
 
+import gzip
 import json
 import os
 
@@ -77,7 +78,7 @@ def test_what_is_kept_is_private_masked_and_holds_no_result_p10(world, log):
     (path,) = kept(world)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    content = path.read_bytes()
+    content = gzip.decompress(path.read_bytes())
     assert b"find the invoice" in content
     for absent in (b"resulttext", b"attachedtext", b"AKIAIOSFODNN7EXAMPLE"):
         assert absent not in content
@@ -370,7 +371,7 @@ def test_floors_survive_lines_that_nobody_can_read(world):
     path = world.state / floors.FILE
     floors.append(world.state, place, Label(1, True), settings.classes, "x")
     with path.open("ab") as file:
-        file.write(b'{"kind":"relabel","log":7}\n{"kind":"floor","cut')
+        file.write(b'{"kind":"forget","source":"x","root":"/r","log":"b"}\n{"kind":"floor","cut')
     floors.append(world.state, place, Label(2, False), settings.classes, "x")
     read = floors.read(world.state, settings.ids, settings.classes)
     assert read.of(settings.ids.log_key(*place)) == Label(2, True)
@@ -391,7 +392,12 @@ def test_a_floor_of_a_class_that_is_gone_is_the_top_class(world):
 def test_only_names_of_kept_logs_are_keys(tmp_path):
     folder = tmp_path / vanished.FOLDER
     folder.mkdir()
-    for name in ("0123456789ab.jsonl", "0123456789ab.tmp", "notes.jsonl", "0123456789AB.jsonl"):
+    for name in (
+        "0123456789ab.jsonl.gz",
+        "0123456789ab.tmp",
+        "notes.jsonl.gz",
+        "0123456789AB.jsonl.gz",
+    ):
         (folder / name).touch()
     assert vanished.keys(tmp_path) == {0x0123456789AB}
     assert vanished.keys(tmp_path / "absent") == set()

@@ -8,7 +8,8 @@ import pytest
 
 from memoryd import db
 from memoryd.errors import DiskFull
-from memoryd.index.heard import Told, again
+from memoryd.index.heard import Told
+from memoryd.index.retelling import again
 from memoryd.lessons import forget, ledger
 from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
