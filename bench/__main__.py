@@ -33,6 +33,7 @@ MEASURES = (
     "notes",
     "lessons",
     "forget",
+    "mcp",
 )
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 

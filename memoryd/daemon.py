@@ -24,6 +24,7 @@ from memoryd.index.search import Reader
 from memoryd.notes.desk import Notes
 from memoryd.serve import listening, telling
 from memoryd.serve.connection import Traffic
+from memoryd.serve.inspecting import look_after
 from memoryd.serve.keeper import SWEEP_S, Keeper
 from memoryd.serve.methods import Memory, table
 from memoryd.serve.peers import capability
@@ -109,7 +110,7 @@ class Daemon:
         self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / READS)
-        readers = Readers(self._reader)
+        readers = self._readers = Readers(self._reader)
         topics = Topics(settings.classes)
         self._keeper = Keeper(settings, readers, topics)
         idle_after_s = settings.config.lessons.idle_after_s
@@ -145,7 +146,9 @@ class Daemon:
                 nursery.start_soon(self._tutor.run)
                 await nursery.start(self._watch)
                 nursery.start_soon(self._look_after_notes)
-                nursery.start_soon(self._keeper.look_after)
+                nursery.start_soon(
+                    look_after, self._keeper, self._readers, len(self._settings.classes)
+                )
                 tell_manager("READY=1")
                 logger.info("serving", home=str(self._settings.home), pid=os.getpid())
                 await _asked_to_stop(received)

@@ -9,13 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
-import msgspec
 
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
 from memoryd.index import deciding, forgetting, opening, purging, schema, swap
-from memoryd.index.catalogue import Known, Sums
+from memoryd.index.catalogue import Known
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
@@ -26,37 +25,13 @@ from memoryd.index.heard import Told
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
+from memoryd.index.standing import Status, lacks
 from memoryd.index.swap import Gate
 from memoryd.index.writer import Budget
 from memoryd.labels import LOWEST, Label
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 _ROUNDS = 20
-
-
-class Status(msgspec.Struct, frozen=True):
-    """What the owner is told.
-
-    `why`: why there is nothing to serve. `fault`: the code of what the last try to write met. `lag_*`: what
-    is not read yet; `held`: how many logs of it wait for the logs that they start from. `faults`: logs that
-    cannot be read, with the system's word. `missing`: folders that are configured and not there. `skipped`:
-    paths of what looks like a log and is not read, with the reason. `purging`: words of deleted rows are
-    still being taken out of the file.
-    """
-
-    ready: bool
-    why: str
-    generation: str
-    fault: str = ""
-    sums: Sums = msgspec.field(default_factory=Sums)
-    lag_logs: int = 0
-    lag_bytes: int = 0
-    faults: dict[str, str] = {}
-    missing: list[str] = []
-    skipped: dict[str, str] = {}
-    held: int = 0
-    overrides_unreadable: int = 0
-    purging: bool = False
 
 
 class Index:
@@ -407,20 +382,3 @@ def _close(following: Following) -> None:
     # What a failing disk does not take now, the next one to open the index finds in the WAL.
     with suppress(apsw.Error):
         following.connection.close()
-
-
-def lacks(old: Following, new: Following) -> str:
-    """Say what a new index lacks of the old one: logs that it could not read, or half of the rows; or ""."""
-    before, after = old.catalogue.known, new.catalogue.known
-    unread = [
-        known
-        for key, known in before.items()
-        if known.indexed and key not in after and key not in old.pending.faults
-    ]
-    if unread:
-        return f"the new index lacks {len(unread)} logs that cannot be read now"
-    both = [(before[key].indexed, after[key].indexed) for key in before if key in after]
-    had, has = sum(rows for rows, _ in both), sum(rows for _, rows in both)
-    if has * 2 < had:
-        return f"the new index has {has} rows of the same logs, the old one {had}"
-    return ""

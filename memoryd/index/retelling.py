@@ -28,13 +28,10 @@ Rows = list[tuple[Said | Called, Label]]
 
 def folded(turn: Turn, record: Record, rules: Rules, ids: Ids) -> Rows:
     """Fold a record and return its rows with the labels that they have in the index."""
-    ear, n = turn.ear, record.n
-    rows = fold(turn.folding.state, record, rules, turn.trusted, ear)
-    if ear.copies and rows:
-        rows = [] if ear.copied(record) else _joined(rows, ear.shared.get(n, LOWEST))
-    if turn.rulings and rows:
-        rows = [(item, _ruled(turn, ids, n, item, label)) for item, label in rows]
-    return rows
+    rows = fold(turn.folding.state, record, rules, turn.trusted, turn.ear)
+    return (
+        _decided(turn, ids, record.n, rows) if rows and (turn.ear.shared or turn.rulings) else rows
+    )
 
 
 def heard(turn: Turn, record: Record, rows: Rows) -> Heard:
@@ -78,7 +75,9 @@ def _told(settings: Settings, turn: Turn, records: list[Record], end: int) -> To
             break
         if record.about is not None and state.label.level <= settings.max_level:
             log.tell(record.about)  # as the index, which keeps no name from above `max_class`
-        found.append(heard(turn, record, folded(turn, record, settings.rules, settings.ids)))
+        rows = folded(turn, record, settings.rules, settings.ids)
+        copy = turn.ear.copies and turn.ear.copied(record)
+        found.append(heard(turn, record, [] if copy else rows))
     state.trail.clear()
     if not found:
         return None
@@ -86,12 +85,17 @@ def _told(settings: Settings, turn: Turn, records: list[Record], end: int) -> To
     return Told(log.key, found[0].record.n, found[-1].record.n + 1, found, written)
 
 
-def _joined(rows: Rows, more: Label) -> Rows:
-    return rows if more is LOWEST else [(item, label.join(more)) for item, label in rows]
+def _decided(turn: Turn, ids: Ids, n: int, rows: Rows) -> Rows:
+    """Return the rows of record `n` joined with what its copies have, and as the owner has decided.
 
-
-def _ruled(turn: Turn, ids: Ids, n: int, item: Said | Called, label: Label) -> Label:
-    """Return the label of a row as the owner has decided, where that was said of these very words."""
-    if not any(ruling.first <= n <= ruling.last for ruling in turn.rulings):
-        return label
-    return relabels.ruled(turn.rulings, relabels.name_of(ids, n, item), n, label)
+    That was said of a row's very words, and holds for no others.
+    """
+    more = turn.ear.shared.get(n, LOWEST)
+    joined = [(item, label.join(more)) for item, label in rows]
+    rulings = [ruling for ruling in turn.rulings if ruling.first <= n <= ruling.last]
+    return [
+        (item, relabels.ruled(rulings, relabels.name_of(ids, n, item), label))
+        if rulings
+        else (item, label)
+        for item, label in joined
+    ]

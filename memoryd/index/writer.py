@@ -143,7 +143,7 @@ class Writer:
         self.kin.load()
 
     def release(self, log: Log) -> None:
-        """Forget the fold of a log that was folded again from its start."""
+        """Forget the fold of a log whose rows were made or deleted outside of its turns."""
         self._kept.pop(log.id, None)
 
 
@@ -214,10 +214,11 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
         log.met(ts)
     rows = folded(turn, record, writer.settings.rules, writer.ids)
     turn.counts.records += 1
+    copy = ear.copies and ear.copied(record)
     if turn.heard is not None:
-        turn.heard.append(heard(turn, record, rows))
+        turn.heard.append(heard(turn, record, [] if copy else rows))
     for item, label in rows:
-        gone = turn.tomb is not None and turn.forgotten(n, item.block, ts)
+        gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
@@ -229,6 +230,8 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
             add(writer, turn, source, label, item)
     if state.trail:
         take(turn, record, writer.settings, below=below)
+    if below and state.label.level > writer.max_level:
+        log.why = log.why or "what another log had met"
 
 
 def index_log(

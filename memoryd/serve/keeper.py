@@ -9,26 +9,24 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 import trio
 
-from memoryd import db, index
+from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
-from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status, schema
+from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
-from memoryd.index.fresh import Fresh
-from memoryd.index.heard import Told as Heard
-from memoryd.index.search import Reader
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
 from memoryd.serve.telling import Rebuilding, Told, rebuild_view
 from memoryd.serve.topics import Topic, Topics
+from memoryd.serve.turning import Listener, Turn, keys, take
 
 Result = TypeVar("Result")
 
@@ -40,37 +38,11 @@ FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
 SYNC_S = 10.0
 """How long forgetting waits for what is on the disk to be read first."""
-DAY_S = 86_400.0
-"""How long between two looks through the whole index."""
 PROGRESS_S = 0.5
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
 log = structlog.get_logger()
-
-
-class Listener(Protocol):
-    """Who learns from the records that the index reads."""
-
-    def hear(self, told: list[Heard]) -> None:
-        """Take over what was read and committed."""
-
-    def look(self) -> None:
-        """See that nothing was missed: everything on the disk is read."""
-
-
-class Turn(NamedTuple):
-    """What one call of the writer's thread came to, and how the index is after it."""
-
-    counts: Counts
-    more: bool
-    wait: float | None
-    ready: bool
-    why: str
-    generation: str
-    fault: str
-    fresh: list[Fresh]
-    told: list[Heard]
 
 
 class Keeper:
@@ -232,49 +204,28 @@ class Keeper:
             self._wake.set()
             await self._rounds.park()
 
-    async def look_after(self) -> None:
-        """Look through the index now and once a day, and have it rebuilt where it is damaged.
+    @property
+    def generation(self) -> str:
+        """Return the name of what is served; "" where nothing is."""
+        return self._generation
 
-        At the start its tables are held against each other; each day also every word against its text.
-        """
-        words = False
-        while True:
-            while not self._generation:
-                await self._rounds.park()
-            await self._look(words=words)
-            words = True
-            await trio.sleep(DAY_S)
+    async def served(self) -> None:
+        """Return once an index is served."""
+        while not self._generation:
+            await self._rounds.park()
 
-    async def _look(self, *, words: bool) -> None:
-        generation, classes = self._generation, len(self.settings.classes)
-        deadline = db.Deadline()
-
-        def work(reader: Reader) -> bool:
-            return schema.healthy(reader.connection, classes, deadline, words=words)
-
-        try:
-            well = await self._readers.read(work, deadline)
-        except trio.Cancelled:
-            deadline.cancel()
-            raise
-        except MemorydError as error:
-            log.warning("the index could not be looked through", code=error.code)
-            return
-        if generation != self._generation or self._index is None:
-            return  # another has taken its place meanwhile
-        if not well:
-            log.warning("the index is damaged; it is set aside and rebuilt")
-            await self._distrust()
-        elif words:
-            await self._write(self._index.purge)
-            self._wake.set()
-
-    async def _distrust(self) -> None:
-        """Serve nothing, and set the index aside: the next turn rebuilds it."""
+    async def distrust(self) -> None:
+        """Serve nothing, and set the index aside: the next turn has it rebuilt."""
         if self._index is not None:
             await trio.to_thread.run_sync(self._readers.withdraw)
             self._generation = ""
             await self._write(self._index.distrust)
+            self._wake.set()
+
+    async def purge(self) -> None:
+        """Have the words of deleted rows taken out of the file."""
+        if self._index is not None:
+            await self._write(self._index.purge)
             self._wake.set()
 
     def reindex(self) -> str:
@@ -293,7 +244,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep, self._follows("record"))
+            turn = await self._write(take, open_index, sweep, self._follows("record"))
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -325,7 +276,7 @@ class Keeper:
             )
         if not turn.more and not turn.fault:
             if self._settled == 0:
-                log.info("read all that was there", **_keys(self._read))
+                log.info("read all that was there", **keys(self._read))
             if self.listener is not None and self._settled < self._sweeps:
                 self.listener.look()
             self._settled = self._sweeps
@@ -367,7 +318,7 @@ class Keeper:
             self._failed(job, Internal("a fault of memoryd", remedy="find the job in its log"))
         else:
             job.state, job.counts, job.seconds = "done", built.counts, built.seconds
-            log.info("rebuilt the index", job=job.job, seconds=built.seconds, **_keys(built.counts))
+            log.info("rebuilt the index", job=job.job, seconds=built.seconds, **keys(built.counts))
         self._publish_progress(job)
         self._wake.set()
 
@@ -427,34 +378,3 @@ class Keeper:
         if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
             return []
         return [root.path.joinpath(*parts) for root in self.settings.roots]
-
-
-def _turn(open_index: Index, sweep: bool, followed: bool) -> Turn:
-    """Look at all folders if it is time, read what has changed, tell how things are.
-
-    `followed`: somebody wants to know what came in.
-    """
-    if sweep:
-        open_index.sweep()
-    mark = open_index.mark() if followed else 0
-    counts, more = open_index.catch_up()
-    return Turn(
-        counts,
-        more,
-        open_index.wait(),
-        open_index.ready,
-        open_index.why,
-        open_index.generation,
-        open_index.fault,
-        open_index.fresh(mark) if followed and counts.indexed else [],
-        open_index.take_told(),
-    )
-
-
-def _keys(counts: Counts) -> dict[str, int]:
-    return {
-        "records": counts.records,
-        "indexed": counts.indexed,
-        "left_out": counts.left_out,
-        "unreadable": counts.unreadable,
-    }

@@ -214,7 +214,7 @@ async def _config(room: Room, asker: Asker, args: forms.Config, deadline: Deadli
             lambda connection: tools.config(connection, given.reader), deadline
         )
         return {"settings": listed}
-    if not asker.capability.owner:
+    if not asker.capability.owner or args.caller is not None:
         raise NotGranted("only the owner sets a setting", remedy="ask through the owner's socket")
     given = await who(room, asker, None)
     return await room.tutor.write(
@@ -223,7 +223,7 @@ async def _config(room: Room, asker: Asker, args: forms.Config, deadline: Deadli
 
 
 async def _export(room: Room, asker: Asker, args: forms.Export, deadline: Deadline) -> Answer:
-    given = await who(room, asker, None, args.max_class)
+    given = await who(room, asker, args.caller, args.max_class)
 
     def work(connection: apsw.Connection) -> Answer:
         told = tools.export(connection, given.reader, args.format, untrusted=args.untrusted)
@@ -237,6 +237,8 @@ async def _export(room: Room, asker: Asker, args: forms.Export, deadline: Deadli
 
 async def _import(room: Room, asker: Asker, args: forms.Import, deadline: Deadline) -> Answer:
     label = room.classes.highest if args.label is None else claimed(room.classes, args.label)
+    if args.caller is not None:
+        label = label.join(await room.keeper.label_of(args.caller))
     now = clock.now_ms()
     return await room.tutor.write(
         lambda connection: exchange.bring_in(
@@ -261,7 +263,9 @@ async def _retrospective(
 
 
 async def _propose(room: Room, asker: Asker, args: forms.Propose, deadline: Deadline) -> Answer:
-    given = await who(room, asker, None)
+    if args.caller is not None and args.approve:
+        raise NotGranted("only the owner approves", remedy="run `bxctl memory lessons propose`")
+    given = await who(room, asker, args.caller)
     lines, ids = await room.tutor.read(
         lambda connection: proposing.lines(connection, given.reader, args.project), deadline
     )

@@ -249,11 +249,11 @@ def _looks(
     async def run(asker: Asker, args: Looking, deadline: Deadline) -> Answer:
         label = None if args.caller is None else await desk.keeper.label_of(args.caller)
         scope = scope_of(asker.capability, desk.classes, args.max_class, label)
-        if not scope.covers_project(None):
-            raise handles.absent()  # a socket limited to projects sees what belongs to them only
+        if not scope.covers_project(None):  # a limited socket sees what belongs to its projects
+            raise handles.absent()
         view = View(scope.level, scope.untrusted == "include", scope.owner)
+        log = args.caller.log if args.caller else None
         answer = await _run(desk, partial(look, args, view))
-        log = None if args.caller is None else args.caller.log
         desk.reads.note(asker, name, _named(answer), answer["label"], caller=log)
         return answer
 
@@ -288,9 +288,8 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
         notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
         desk.keeper.changed([desk.open().store.root])
         if "snippet" in answer:
-            desk.reads.note(
-                asker, f"notes.{command}", [answer["path"]], answer["label"], caller=who.log
-            )
+            method = f"notes.{command}"
+            desk.reads.note(asker, method, _named(answer), answer["label"], caller=who.log)
         return answer
 
     return Slow(_form(form), run)

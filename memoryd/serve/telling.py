@@ -42,7 +42,7 @@ def index_view(status: Status, logs: Iterable[Known]) -> Told:
     """Return what is told of the index and its sources."""
     why = sorted(status.sums.why.items(), key=lambda item: (-item[1], item[0]))
     return {
-        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes},
+        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes, "held": status.held},
         "sources": sources(logs),
         "left_out": [{"why": reason, "rows": rows} for reason, rows in why],
         "unreadable": status.sums.unreadable,
@@ -131,7 +131,7 @@ def faults(
         found.append(
             Fault(
                 f"{status.overrides_unreadable} lines of overrides.jsonl cannot be read",
-                "correct them: until then every log counts as the highest class",
+                "take them out: a kill cut them short, and nothing was done by them",
             )
         )
     if reads_missing:
