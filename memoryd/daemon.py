@@ -114,7 +114,7 @@ class Daemon:
         topics = Topics(settings.classes)
         self._keeper = Keeper(settings, readers, topics)
         idle_after_s = settings.config.lessons.idle_after_s
-        self._tutor = Tutor(settings, self._keeper.known, idle_after_s=idle_after_s)
+        self._tutor = Tutor(settings, self._keeper.known, idle_after_s=idle_after_s, topics=topics)
         self._keeper.listener = self._tutor
         memory = Memory(
             classes=settings.classes,
@@ -126,7 +126,7 @@ class Daemon:
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
-            derived=derived,
+            derived=(*derived, self._tutor.forgot),
             key=settings.key,
             tutor=self._tutor,
             topics=topics,

@@ -11,6 +11,7 @@ comes to rest is told by times that stand in its log, so that a backlog and a li
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import chain
 
 import apsw
@@ -19,11 +20,13 @@ import structlog
 from memoryd import db
 from memoryd.errors import MemorydError
 from memoryd.index import Known, Settings
+from memoryd.index.forgetting import Erased
 from memoryd.index.heard import Heard, Told
 from memoryd.index.retelling import again
 from memoryd.index.table import LIVE
 from memoryd.labels import Label
-from memoryd.lessons import raising, settlement
+from memoryd.lessons import forget as forgetting
+from memoryd.lessons import raising, settlement, store
 from memoryd.lessons.observe import load, observe_many, save
 from memoryd.lessons.pairing import Pairing, Rows, clean
 from memoryd.records import Record
@@ -63,6 +66,7 @@ class Learner:
         self._last: dict[str, int] = {}
         self._written: dict[str, int] = {}
         self._stumbled: set[int] = set()
+        self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
         self._twice: dict[str, Pairing] = {}
 
     def hear(self, told: list[Told]) -> None:
@@ -111,10 +115,59 @@ class Learner:
         left = waiting[len(ripe) :]
         return max(0, left[0][0] - now) / 1_000 if left else None
 
+    def news(self) -> list[tuple[str, str, str, Label]]:
+        """Return the lessons that are new since the last call: id, type, project, label."""
+        found = list(
+            self.connection.execute(
+                "SELECT row, id, type, project, level, untrusted FROM lesson WHERE row > ? ORDER BY row",
+                (self._newest,),
+            )
+        )
+        self._newest = max([self._newest, *(int(one[0]) for one in found)])
+        return [
+            (str(name), str(kind), str(project), Label(int(level), bool(untrusted)))
+            for _, name, kind, project, level, untrusted in found
+        ]
+
     def rest(self, session: str, now: int, *, ended: bool) -> None:
         """Let a session come to rest because somebody says so."""
         with db.transaction(self.connection):
             self._rest(session, now, ended=ended)
+
+    def forget(self, erased: Erased, *, dry: bool) -> dict[str, int]:
+        """Delete what was learned from records that are forgotten, or (`dry`) count it; return how many went.
+
+        What is heard of these logs and not learned yet is dropped: the next look reads it under the new entries.
+        """
+        keys = {self.settings.ids.log_key(*gone.place): gone for gone in erased.logs}
+        counts = {"lessons": 0}
+        home = None if dry else self.settings.home
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            for key, gone in keys.items():
+                covers = None if gone.whole else gone.covers
+                done = forgetting.gone(self.connection, f"{key:012x}", covers, home=home)
+                counts["lessons"] += done["lessons"]
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("ROLLBACK" if dry else "COMMIT")
+        if not dry:
+            queued = [one for one in self._queue if isinstance(one, dict) or one.key not in keys]
+            self._queue.clear()
+            self._queue.extend(queued)
+            self.held = sum(len(one.heard) for one in queued if isinstance(one, Told))
+            self._forget()
+            self._clean()
+        return counts
+
+    def _clean(self) -> None:
+        """Leave no word of what was deleted in the log of the database, in its old copies, or in drafts."""
+        home = self.settings.home
+        for path in (*home.glob(f"{store.NAME}.before-*"), *home.glob("proposals/*.md")):
+            path.unlink(missing_ok=True)
+        with suppress(apsw.BusyError):
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _quiet(self) -> Iterator[tuple[int, str, int]]:
         """Yield when each session that has news comes to rest, which, and its last news (ms)."""

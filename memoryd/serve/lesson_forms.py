@@ -9,7 +9,7 @@ import msgspec
 
 from memoryd.serve.asking import Caller
 from memoryd.serve.calls import Common
-from memoryd.serve.noting import Claimed
+from memoryd.serve.note_args import Claimed
 
 Name = Annotated[str, msgspec.Meta(max_length=1_024)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]

@@ -57,6 +57,7 @@ def take(open_index: Index, sweep: bool, followed: bool) -> Turn:
 
 
 def keys(counts: Counts) -> dict[str, int]:
+    """Return counts as a line of the daemon's log tells them."""
     return {
         "records": counts.records,
         "indexed": counts.indexed,
