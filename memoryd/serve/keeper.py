@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import structlog
 import trio
@@ -22,13 +22,13 @@ from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
-from memoryd.index.fresh import Fresh
 from memoryd.labels import Label
 from memoryd.serve.announcing import Announcer
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
 from memoryd.serve.telling import Rebuilding
 from memoryd.serve.topics import Topics
+from memoryd.serve.turning import Listener, Turn, take
 
 Result = TypeVar("Result")
 
@@ -44,19 +44,6 @@ AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
 log = structlog.get_logger()
-
-
-class Turn(NamedTuple):
-    """What one call of the writer's thread came to, and how the index is after it."""
-
-    counts: Counts
-    more: bool
-    wait: float | None
-    ready: bool
-    why: str
-    generation: str
-    fault: str
-    fresh: list[Fresh]
 
 
 class Keeper:
@@ -76,6 +63,8 @@ class Keeper:
         self._read = Counts()
         self._nursery: trio.Nursery
         readers.damaged = self.suspect
+        self.listener: Listener | None = None
+        """Who learns from what is read; set before `run`."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the index until cancelled; started once it is open, or is known to need a rebuild.
@@ -83,6 +72,7 @@ class Keeper:
         Raises: ConfigError for an index that must not be touched.
         """
         self._index = await self._write(index.open, self.settings)
+        self._index.listened = self.listener is not None
         try:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
@@ -109,6 +99,14 @@ class Keeper:
             self._rebuild_at = trio.current_time() + AGAIN_S
             log.warning("a reader found the index damaged")
             self.reindex()
+
+    def known(self) -> dict[int, Known]:
+        """Return what the index knows of every log, by key; from any thread."""
+        return {} if self._index is None else self._index.known()
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any folder of logs, each with its key."""
+        return [] if self._index is None else self._index.named(log)
 
     def figures(self) -> tuple[Status, list[Known]]:
         """Return the index's own status and what is known of its logs; from any thread."""
@@ -241,7 +239,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep, self._announcer.followed)
+            turn = await self._write(take, open_index, sweep, self._announcer.followed)
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -263,6 +261,8 @@ class Keeper:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
         self._announcer.rows(turn.fresh)
+        if self.listener is not None and turn.told:
+            self.listener.hear(turn.told)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
@@ -271,6 +271,8 @@ class Keeper:
         if not turn.more and not turn.fault:
             if self._settled == 0:
                 log.info("read all that was there", **asdict(self._read))
+            if self.listener is not None and self._settled < self._sweeps:
+                self.listener.look()
             self._settled = self._sweeps
 
     async def _serve(self, generation: str) -> None:
@@ -354,24 +356,3 @@ class Keeper:
         if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
             return []
         return [root.path.joinpath(*parts) for root in self.settings.roots]
-
-
-def _turn(open_index: Index, sweep: bool, followed: bool) -> Turn:
-    """Look at all folders if it is time, read what has changed, tell how things are.
-
-    `followed`: somebody wants to know what came in.
-    """
-    if sweep:
-        open_index.sweep()
-    mark = open_index.mark() if followed else 0
-    counts, more = open_index.catch_up()
-    return Turn(
-        counts,
-        more,
-        open_index.wait(),
-        open_index.ready,
-        open_index.why,
-        open_index.generation,
-        open_index.fault,
-        open_index.fresh(mark) if followed and counts.indexed else [],
-    )
