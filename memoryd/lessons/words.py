@@ -24,9 +24,9 @@ _STOP = frozenset(
     "there they this to tu un una us was we were what when where which who why will with y you your "
     "der die das und ist ein eine nicht le les une est pas".split()
 )
-_MOST_POSTINGS = 300
+_MOST_POSTINGS = 200
 _MOST_OUTSIDE = 60
-_MOST_READ = 1_500
+_MOST_READ = 1_000
 """Postings, in all: after so many of rarer words, a commoner one would hardly move what comes first."""
 _COMMON_FROM, _MOST_COMMON = 50, 1_000
 """From so many lessons on, a word in more than half of them is used only where no rarer one is found; likewise
