@@ -113,21 +113,5 @@ def test_looking_for_words_first_changes_no_answer(lines):
         assert describe("bash", Outcome(False), text).code == found.code
 
 
-def test_on_real_failures_looking_for_words_first_changes_no_answer(corpus, tmp_path):
-    from memoryd import replay
-    from memoryd.lessons import store
-    from tests.unit.lessons.test_corpus import learn, logs
-
-    rules, looked = replay.default_rules(tmp_path), 0
-    for name, handle, adapter in logs(corpus / "sessions"):
-        for one in learn(store.memory(), name, handle, adapter, rules):
-            if one.text:
-                looked += 1
-                found, rule = dispatch(one.text), plainly(one.text)
-                assert (found is None) is (rule is None)
-                assert found is None or found.hint in rule.hints.values()
-    assert looked > 50
-
-
 def test_no_hint_is_missing_where_a_rule_names_a_code():
     assert all(rule.hints.get("", "") or any(rule.hints.values()) for rule in codes.RULES)

@@ -5,6 +5,7 @@ import pytest
 from memoryd.labels import Label
 from memoryd.lessons import gate, ledger, row, settings, tools
 from memoryd.lessons.plan import Ask
+from memoryd.lessons.rank import ranked
 from memoryd.lessons.reader import Reader
 from memoryd.lessons.reflect import GENERIC, quality
 from tests.support.teaching import LOW, OWNER, TS2304, World
@@ -106,6 +107,13 @@ def test_only_the_owner_is_told_that_there_is_something_hidden(reason):
     low = Reader(0, "exclude")
     assert tools.trace(world.connection, low, asked)["blocked"] == []
     assert not any(tools.audit(world.connection, low)["blocked"].values())
+
+
+def test_a_lesson_at_the_readers_own_level_is_told():
+    world = World()
+    world.fail("s1", label=Label(1, False))
+    assert len(world.block("s2", reader=LIMITED).shown) == 1
+    assert world.block("s3", reader=Reader(0)).text == ""
 
 
 def test_the_first_reason_that_holds_is_the_one():
@@ -232,3 +240,18 @@ def test_a_note_of_somebody_is_no_observed_failure_whatever_it_says():
     )  # fmt: skip
     tools.save(world.connection, OWNER, given)
     assert len(world.block("s2", "bash fails").shown) == 1
+
+
+@pytest.mark.parametrize(("days", "factor"), [(0, 1.0), (14, 0.846), (365, 0.7)])
+def test_age_takes_three_tenths_of_a_weight_at_most(days, factor):
+    lesson = observed(code="TS2304")
+    assert ranked(lesson, 1.0, days * 86_400_000) == pytest.approx(2 * factor, abs=0.001)
+    assert ranked(lesson, 1.0, None) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("origin", "boost"),
+    [("reflector", 2), ("causal", 2), ("pattern", 1.5), ("agent", 1), ("imported", 1)],
+)
+def test_what_was_observed_counts_more(origin, boost):
+    assert ranked(observed(origin=origin), 1.0, None) == boost
