@@ -32,6 +32,8 @@ MEASURES = (
     "idle",
     "notes",
     "lessons",
+    "forget",
+    "mcp",
 )
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 

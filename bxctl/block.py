@@ -55,7 +55,8 @@ def _close(answer: dict[str, Any]) -> None:
     if not answer["text"]:
         output.say("nothing to tell" + (f"; {left} left out, see --trace" if left else ""))
         return
-    told = f"{len(answer['items'])} items, {answer['tokens']} tokens, {answer['label']['class']}"
+    items = len(answer["items"])
+    told = f"{items} {'item' if items == 1 else 'items'}, {answer['tokens']} tokens, {answer['label']['class']}"
     output.say(f"{told}; {left} left out" if left else told)
 
 

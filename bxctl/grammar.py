@@ -153,7 +153,15 @@ Tree = dict[str, "str | Tree"]
 TREE: Tree = {
     "status": "bxctl.status",
     "reindex": "bxctl.reindex",
+    "install": "bxctl.install",
+    "uninstall": "bxctl.install",
     "doctor": "bxctl.doctor",
+    "hook": {
+        "claude-code": "bxctl.hooks",
+        "codex": "bxctl.hooks",
+        "opencode": "bxctl.hooks",
+    },
+    "mcp": "bxctl.mcp",
     "memory": {
         "search": "bxctl.memory",
         "show": "bxctl.memory",
@@ -162,7 +170,10 @@ TREE: Tree = {
         "stats": "bxctl.listings",
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
+        "reads": "bxctl.reads",
+        "forget": "bxctl.forget",
         "block": "bxctl.block",
+        "label": "bxctl.label",
         "lessons": {
             "query": "bxctl.lessons_tools",
             "get": "bxctl.lessons_tools",
@@ -204,5 +215,6 @@ TREE: Tree = {
 GROUP_HELP = {
     "memory": "Look into what is remembered: search, show, list.",
     "lessons": "What failed, what mended it, and whether telling anyone helped.",
+    "hook": "What a harness runs at the turns of a session; `bxctl install` registers it.",
     "notes": "Read, write, answer and undo notes. A path is CLASS/NAME.md.",
 }

@@ -39,7 +39,8 @@ def export(context: Context, *, untrusted: bool, **options: Any) -> int:
     if context.out.json:
         context.out.value("bundle", VERSION, answer)
     elif answer["lessons"]:
-        context.out.show(shown.bundle(answer["bundle"]))
+        for text in answer["bundle"].rstrip("\n").split("\n"):
+            context.out.line(text)
     else:
         output.say("there is nothing to give away")
     return 0 if answer["lessons"] else 1

@@ -152,7 +152,7 @@ _SESSION = Option("session", "On behalf of this session.", "ID")
 _PROJECT = Option("project", "For work in this project.", "PATH")
 
 
-def _commands() -> Iterator[Command]:
+def _asking() -> Iterator[Command]:
     yield Command(
         "save", save,
         """Keep a lesson in your own words.
@@ -190,6 +190,9 @@ What is told is written into the ledger with the hook `pull`, so that it is meas
          Option("scope", "project, session or all.", "SCOPE", Choice("project", "session", "all")),
          _SESSION, _PROJECT), _QUERY,
     )  # fmt: skip
+
+
+def _judging() -> Iterator[Command]:
     yield Command(
         "status", status, "Show how much was learned, told, and what came of it.",
         (("bxctl memory lessons status", "the figures at a glance"),),
@@ -227,4 +230,4 @@ Nothing changes by asking. Exits with 1 when no lesson would be told.""",
     )  # fmt: skip
 
 
-COMMANDS = tuple(_commands())
+COMMANDS = (*_asking(), *_judging())

@@ -165,12 +165,8 @@ def traced(answer: Answer) -> Iterator[Part]:
 
 def settings(answer: Answer) -> Iterator[Part]:
     """Yield a setting a line."""
-    yield _pairs(answer.items())
-
-
-def bundle(text: str) -> Iterator[Part]:
-    """Yield a bundle as it is, signs that a terminal would act on made visible."""
-    yield Para(cell(safe.text(text.rstrip("\n"))))
+    rows = [(cell(safe.line(key)), cell(safe.line(value))) for key, value in answer.items()]
+    yield Grid(("", ""), rows, indent=2)
 
 
 def draft(answer: Answer) -> Iterator[Part]:

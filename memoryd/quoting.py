@@ -23,8 +23,8 @@ def cleaned(text: str) -> str:
     """Return `text` as it can be shown: NFC, only characters that are seen, TAB and LF.
 
     Dropped are controls, format characters (zero-width, those that turn the reading direction), private use,
-    halves of surrogate pairs, what is no character (yet) and tags; separators of lines and paragraphs become LF. Cleaning twice changes
-    nothing more.
+    halves of surrogate pairs, what is no character (yet) and tags; separators of lines and paragraphs
+    become LF. Cleaning twice changes nothing more.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from memoryd.index.identity import Seen
+from memoryd.index.lineage import NOTHING, Heard
 from memoryd.index.table import GONE, LIVE, Log, Place
 from memoryd.labels import Label
 
@@ -32,6 +33,9 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     unreadable: int
     why: str | None
     last_ts: int | None
+    first_ts: int | None = None
+    forgot: int = 0
+    hears: Heard = NOTHING
 
 
 class Catalogue:
@@ -53,6 +57,7 @@ class Catalogue:
         self.known[log.key] = Known(
             log.id, log.place, log.session, log.project, log.state, at.offset, at.records, log.label,
             log.floor, log.seen, log.indexed, log.left_out, log.unreadable, log.why, log.last_ts,
+            log.first_ts, log.forgot, log.heard,
         )  # fmt: skip
 
     def drop(self, key: int) -> None:

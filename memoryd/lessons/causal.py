@@ -77,14 +77,15 @@ def link(connection: apsw.Connection, success: Success) -> int:
     )  # fmt: skip
     done = 0
     for error, level, untrusted, at in list(failures):
-        label = success.label.join(Label(int(level), bool(untrusted)))
+        own = Label(int(level), bool(untrusted))
+        label = success.label.join(own)
         failure = str(error), int(at)
         known = _known(connection, success, failure, label)
         if known is None:
             _fix(connection, success, failure, label)
             done += 1
         elif known[1:] == (success.session, success.at):
-            _tell_again(connection, known[0], success, failure)
+            _tell_again(connection, known[0], success, (failure[0], failure[1], own))
     settings.count(connection, "causal_links", done)
     return done
 
@@ -120,14 +121,16 @@ def _known(
 
 
 def _tell_again(
-    connection: apsw.Connection, number: int, success: Success, failure: tuple[str, int]
+    connection: apsw.Connection, number: int, success: Success, failure: tuple[str, int, Label]
 ) -> None:
-    """Tell the steps of a fix anew: its failure was read after it."""
-    error, failed_at = failure
+    """Tell the steps of a fix anew: its failure was read after it. One above its readers changes nothing."""
+    error, failed_at, own = failure
     level, untrusted = connection.execute(
         "SELECT level, untrusted FROM fix WHERE row = ?", (number,)
     ).get
     label = Label(int(level), bool(untrusted))
+    if not label.covers(own):
+        return
     args = steps(connection, success, failed_at, label)
     connection.execute("UPDATE fix SET args = ? WHERE row = ?", (args, number))
     _credit_all(connection, error, success.project, label)

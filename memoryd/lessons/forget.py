@@ -5,7 +5,7 @@ patterns made of those, and what was told and thought of them. A log that was re
 (`name`, `name.1`, ...); all of them are meant.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import apsw
@@ -14,31 +14,33 @@ from memoryd import db
 from memoryd.lessons import row, words
 from memoryd.lessons.retrospective import FOLDER, file_name
 
+Covers = Callable[[int, int, int], bool]
+"""Says of a call, by its record, block and time (ms), whether it goes."""
 _OF_LESSON = ("injection", "feedback", "charge", "refusal")
 
 
 def forget(
     connection: apsw.Connection,
     log: str,
-    records: Collection[int] | None = None,
+    covers: Covers | None = None,
     *,
     home: Path | None = None,
 ) -> dict[str, int]:
-    """Delete all that came of a log, or of some of its records (by number); return how many went.
+    """Delete all that came of a log, or of the calls that `covers` names; return how many went.
 
     `log` is its key as twelve hexadecimal digits. Its progress stays, so that it is not learned from again.
     A fix goes where it may tell of a call that does; a pattern where a fix or the lesson behind it does. `home`:
     the state folder, in which the pages of these sessions are deleted too.
     """
     with db.transaction(connection):
-        return gone(connection, log, records, home=home)
+        return gone(connection, log, covers, home=home)
 
 
 def gone(
-    connection: apsw.Connection, log: str, records: Collection[int] | None, *, home: Path | None
+    connection: apsw.Connection, log: str, covers: Covers | None, *, home: Path | None
 ) -> dict[str, int]:
     """Do the same in the caller's transaction."""
-    calls = _calls(connection, log, records)
+    calls = _calls(connection, log, covers)
     lessons = _taught(connection, calls)
     fixes = _fixes(connection, calls)
     for error, project in fixes | {(one.fingerprint, one.project) for one in lessons}:
@@ -53,7 +55,7 @@ def gone(
             f"DELETE FROM {table} WHERE log = ? AND n = ? AND block = ?",
             [call[:3] for call in calls],
         )
-    if records is None:
+    if covers is None:
         connection.execute("DELETE FROM waiting WHERE log = ? OR log GLOB ?", _names(log))
     for session in {call[3] for call in calls}:
         connection.execute("DELETE FROM retrospective WHERE session = ?", (session,))
@@ -83,12 +85,12 @@ def _names(log: str) -> tuple[str, str]:
 _Call = tuple[str, int, int, str, str, int]
 
 
-def _calls(connection: apsw.Connection, log: str, records: Collection[int] | None) -> list[_Call]:
+def _calls(connection: apsw.Connection, log: str, covers: Covers | None) -> list[_Call]:
     found: Iterable[_Call] = connection.execute(
         "SELECT log, n, block, session, project, at FROM call WHERE log = ? OR log GLOB ?",
         _names(log),
     )
-    return [call for call in found if records is None or call[1] in records]
+    return [call for call in found if covers is None or covers(call[1], call[2], call[5])]
 
 
 def _taught(connection: apsw.Connection, calls: list[_Call]) -> list[row.Lesson]:

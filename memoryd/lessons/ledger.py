@@ -58,7 +58,9 @@ def show(connection: apsw.Connection, planned: Plan) -> None:
     settings.count(connection, f"tokens_injected_{_tokens_of(planned.ask.hook)}", planned.tokens)
     connection.executemany(
         "INSERT INTO refusal VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET count = count + 1",
-        sorted((refused.lesson.id, refused.reason) for refused in planned.refused),
+        sorted(
+            (_known_as(refused.lesson, planned.ask), refused.reason) for refused in planned.refused
+        ),
     )
     reasons = Counter(refused.reason for refused in planned.refused)
     for reason, short in _COUNTED.items():
@@ -77,7 +79,7 @@ def inject(connection: apsw.Connection, lesson: Lesson, ask: Ask, tokens: int) -
 def inject_many(connection: apsw.Connection, told: Sequence[tuple[Lesson, int]], ask: Ask) -> None:
     """Write a row of the ledger for each lesson, with the tokens that it took.
 
-    A row is worth what the lesson and the session are worth together.
+    A row is worth what the lesson and the question are worth together.
     """
     if not told:
         return
@@ -138,12 +140,17 @@ def rates(connection: apsw.Connection, reader: Reader, session: str | None = Non
 
 
 def blocked(connection: apsw.Connection, reader: Reader) -> dict[str, int]:
-    """Return how often each reason refused lessons that `reader` may see."""
+    """Return how often each reason refused lessons that `reader` may see, as far as it may know of it."""
+    visible = f"lesson IN (SELECT id FROM lesson WHERE {reader.where('lesson')})"
     found = connection.execute(
-        "SELECT reason, sum(count) FROM refusal JOIN lesson ON lesson.id = refusal.lesson "
-        f"WHERE {reader.where('lesson')} GROUP BY reason"
+        f"SELECT reason, sum(count) FROM refusal WHERE {'1' if reader.owner else visible} GROUP BY reason"
     )
     return {str(reason): int(number) for reason, number in found}
+
+
+def _known_as(lesson: Lesson, ask: Ask) -> str:
+    """Return under which name a refusal counts: above a lesson's readers for the owner alone, under none."""
+    return lesson.id if lesson.label.covers(ask.label) else ""
 
 
 def _tokens_of(hook: str) -> str:

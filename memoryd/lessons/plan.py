@@ -24,7 +24,8 @@ _TOP = 7
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A question on behalf of a session. `cap` None: the setting's tokens (2,000 when compacting).
 
-    `label`: the session's own. What it is told is told of below only as far as the session may be.
+    `label`: the session's own, joined with all that decides what it is told. Readers below that learn nothing
+    of the telling: no row of the ledger, no refusal, no bump.
     """
 
     query: str
@@ -110,11 +111,14 @@ def plan(connection: apsw.Connection, reader: Reader, ask: Ask) -> Plan:
 
 
 def circumstances(connection: apsw.Connection, reader: Reader, ask: Ask) -> gate.Circumstances:
-    """Return what the gate must know, from the ledger and the calls: a restart forgets nothing."""
+    """Return what the gate must know, from the ledger and the calls: a restart forgets nothing.
+
+    A question on behalf of no session ("") has been told nothing.
+    """
     told = list(
         connection.execute(
             "SELECT lesson, fingerprint, max(at) FROM injection WHERE session = ? GROUP BY lesson",
-            (ask.session,),
+            (ask.session or None,),
         )
     )
     latest: dict[str, int] = {}
@@ -208,6 +212,7 @@ def as_value(planned: Plan, reader: Reader) -> dict[str, object]:
     return {
         "query": planned.ask.query,
         "hook": planned.ask.hook,
+        "tag": "memory" if planned.ask.hook == "compacting" else "context",
         "cap": planned.cap,
         "would_inject": bool(planned.text),
         "total_tokens": planned.tokens,

@@ -6,10 +6,10 @@ goes through one slot, so that at most one thread writes; none of them runs on t
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 import trio
@@ -17,11 +17,16 @@ import trio
 from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
-from memoryd.index.heard import Told
+from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.labels import Label
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
-from memoryd.serve.telling import Rebuilding
+from memoryd.serve.telling import Rebuilding, Told, rebuild_view
+from memoryd.serve.topics import Topic, Topics
+from memoryd.serve.turning import Listener, Turn, keys, take
 
 Result = TypeVar("Result")
 
@@ -31,40 +36,21 @@ CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
+SYNC_S = 10.0
+"""How long forgetting waits for what is on the disk to be read first."""
+PROGRESS_S = 0.5
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
 log = structlog.get_logger()
 
 
-class Listener(Protocol):
-    """Who learns from the records that the index reads."""
-
-    def hear(self, told: list[Told]) -> None:
-        """Take over what was read and committed."""
-
-    def look(self) -> None:
-        """See that nothing was missed: everything on the disk is read."""
-
-
-class Turn(NamedTuple):
-    """What one call of the writer's thread came to, and how the index is after it."""
-
-    counts: Counts
-    more: bool
-    wait: float | None
-    ready: bool
-    why: str
-    generation: str
-    fault: str
-    told: list[Told]
-
-
 class Keeper:
     """The keeper of one state folder's index; `run` it once."""
 
-    def __init__(self, settings: Settings, readers: Readers) -> None:
+    def __init__(self, settings: Settings, readers: Readers, topics: Topics | None = None) -> None:
         self.settings, self._readers = settings, readers
+        self._topics = topics
         self.rebuilding: Rebuilding | None = None
         self._index: Index | None = None
         self._slot = trio.CapacityLimiter(1)
@@ -158,6 +144,90 @@ class Keeper:
         if caller is not None:
             await self.label_of(caller)
 
+    async def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
+    ) -> Forgotten:
+        """Forget what is meant once all that is on disk is read, or (`dry`) tell what that comes to.
+
+        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.forget` raises.
+        """
+        with trio.move_on_after(
+            SYNC_S
+        ):  # where reading stands still, what is read can be forgotten
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        if self.rebuilding is not None and self.rebuilding.state == "running" and not dry:
+            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
+        work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
+        done = await self._write(work)
+        if not dry:
+            log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
+            self.sweep_soon()
+        return done
+
+    async def remember(self, act: str) -> tuple[int, int]:
+        """Take an act of forgetting back, and return once its logs are read again."""
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        counts = await self._write(self._index.remember, act)
+        log.info("remembered", job=act, logs=counts[0])
+        await self.synced(None)
+        return counts
+
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels, once all that is on disk is read."""
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        return await self._write(self._index.explain, log)
+
+    async def relabel(self, name: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label.
+
+        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.relabel` raises.
+        """
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        if self.rebuilding is not None and self.rebuilding.state == "running":
+            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
+        done = await self._write(self._index.relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
+
+    async def purged(self) -> None:
+        """Return when no word of a deleted row is left in the index's files."""
+        while self._index is not None and self._index.purging:
+            self._wake.set()
+            await self._rounds.park()
+
+    @property
+    def generation(self) -> str:
+        """Return the name of what is served; "" where nothing is."""
+        return self._generation
+
+    async def served(self) -> None:
+        """Return once an index is served."""
+        while not self._generation:
+            await self._rounds.park()
+
+    async def distrust(self) -> None:
+        """Serve nothing, and set the index aside: the next turn has it rebuilt."""
+        if self._index is not None:
+            await trio.to_thread.run_sync(self._readers.withdraw)
+            self._generation = ""
+            await self._write(self._index.distrust)
+            self._wake.set()
+
+    async def purge(self) -> None:
+        """Have the words of deleted rows taken out of the file."""
+        if self._index is not None:
+            await self._write(self._index.purge)
+            self._wake.set()
+
     def reindex(self) -> str:
         """Start a rebuild, or join the one that runs; return its job id."""
         if self.rebuilding is None or self.rebuilding.state != "running":
@@ -174,7 +244,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep)
+            turn = await self._write(take, open_index, sweep, self._follows("record"))
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -195,6 +265,8 @@ class Keeper:
         if turn.generation != self._generation:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
+        if self._topics is not None:
+            self._topics.records(turn.fresh)
         if self.listener is not None and turn.told:
             self.listener.hear(turn.told)
         if turn.fault != self._fault:
@@ -204,7 +276,7 @@ class Keeper:
             )
         if not turn.more and not turn.fault:
             if self._settled == 0:
-                log.info("read all that was there", **_keys(self._read))
+                log.info("read all that was there", **keys(self._read))
             if self.listener is not None and self._settled < self._sweeps:
                 self.listener.look()
             self._settled = self._sweeps
@@ -215,12 +287,14 @@ class Keeper:
             await trio.to_thread.run_sync(self._readers.shut)
         self._generation = generation
         self._readers.open()
+        self._tell("index", {"generation": generation})
         log.info("the index is served", generation=generation[:8])
 
     async def _unready(self, turn: Turn) -> None:
         """Serve nothing, and see that a rebuild is under way."""
         if self._generation:
             self._generation = ""
+            self._tell("index", {"generation": None})
             await trio.to_thread.run_sync(self._readers.withdraw)
         running = self.rebuilding is not None and self.rebuilding.state == "running"
         if not running and trio.current_time() >= self._rebuild_at:
@@ -231,9 +305,11 @@ class Keeper:
         """Build a new index in a process of its own and put it in the place of the old one."""
         log.info("rebuilding the index", job=job.job)
         work = Rebuild(self.settings)
+        self._nursery.start_soon(self._tell_progress, job)
         try:
             built = await self._build(work, job)
             await self._write(partial(self._publish, built))
+            self._tell("index", {"generation": self._generation})
         except MemorydError as error:
             log.warning("the rebuild failed", job=job.job, code=error.code, problem=error.message)
             self._failed(job, error)
@@ -242,11 +318,31 @@ class Keeper:
             self._failed(job, Internal("a fault of memoryd", remedy="find the job in its log"))
         else:
             job.state, job.counts, job.seconds = "done", built.counts, built.seconds
-            log.info("rebuilt the index", job=job.job, seconds=built.seconds, **_keys(built.counts))
+            log.info("rebuilt the index", job=job.job, seconds=built.seconds, **keys(built.counts))
+        self._publish_progress(job)
         self._wake.set()
+
+    async def _tell_progress(self, job: Rebuilding) -> None:
+        """Tell the owner twice a second how far a rebuild is."""
+        while job.state == "running":
+            self._publish_progress(job)
+            await trio.sleep(PROGRESS_S)
+
+    def _publish_progress(self, job: Rebuilding) -> None:
+        self._tell("progress", rebuild_view(job) or {}, owner=True)
+
+    def _follows(self, topic: Topic) -> bool:
+        """Say whether somebody is told of `topic`."""
+        return self._topics is not None and self._topics.wanted(topic)
+
+    def _tell(self, topic: Topic, told: Told, *, owner: bool = False) -> None:
+        """Tell of something that holds no stored text."""
+        if self._topics is not None:
+            self._topics.publish(topic, told, owner=owner, labelled=False)
 
     def _failed(self, job: Rebuilding, error: MemorydError) -> None:
         job.state, job.error, job.remedy = "failed", error.message, error.remedy
+        job.code = error.code
         self._rebuild_at = trio.current_time() + AGAIN_S
 
     async def _build(self, work: Rebuild, job: Rebuilding) -> index.Built:
@@ -282,29 +378,3 @@ class Keeper:
         if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
             return []
         return [root.path.joinpath(*parts) for root in self.settings.roots]
-
-
-def _turn(open_index: Index, sweep: bool) -> Turn:
-    """Look at all folders if it is time, read what has changed, tell how things are."""
-    if sweep:
-        open_index.sweep()
-    counts, more = open_index.catch_up()
-    return Turn(
-        counts,
-        more,
-        open_index.wait(),
-        open_index.ready,
-        open_index.why,
-        open_index.generation,
-        open_index.fault,
-        open_index.take_told(),
-    )
-
-
-def _keys(counts: Counts) -> dict[str, int]:
-    return {
-        "records": counts.records,
-        "indexed": counts.indexed,
-        "left_out": counts.left_out,
-        "unreadable": counts.unreadable,
-    }

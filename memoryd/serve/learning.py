@@ -11,6 +11,7 @@ comes to rest is told by times that stand in its log, so that a backlog and a li
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import chain
 
 import apsw
@@ -19,11 +20,16 @@ import structlog
 from memoryd import db
 from memoryd.errors import MemorydError
 from memoryd.index import Known, Settings
-from memoryd.index.heard import Told, again
+from memoryd.index.forgetting import Erased
+from memoryd.index.heard import Heard, Told
+from memoryd.index.retelling import again
 from memoryd.index.table import LIVE
-from memoryd.lessons import settlement
-from memoryd.lessons.observe import load, observe, save
-from memoryd.lessons.pairing import Pairing
+from memoryd.labels import Label
+from memoryd.lessons import forget as forgetting
+from memoryd.lessons import raising, settlement, store
+from memoryd.lessons.observe import load, observe_many, save
+from memoryd.lessons.pairing import Pairing, Rows, clean
+from memoryd.records import Record
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
 
@@ -60,6 +66,8 @@ class Learner:
         self._last: dict[str, int] = {}
         self._written: dict[str, int] = {}
         self._stumbled: set[int] = set()
+        self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
+        self._twice: dict[str, Pairing] = {}
 
     def hear(self, told: list[Told]) -> None:
         """Take over what was read; safe from the thread that reads."""
@@ -107,10 +115,59 @@ class Learner:
         left = waiting[len(ripe) :]
         return max(0, left[0][0] - now) / 1_000 if left else None
 
+    def news(self) -> list[tuple[str, str, str, Label]]:
+        """Return the lessons that are new since the last call: id, type, project, label."""
+        found = list(
+            self.connection.execute(
+                "SELECT row, id, type, project, level, untrusted FROM lesson WHERE row > ? ORDER BY row",
+                (self._newest,),
+            )
+        )
+        self._newest = max([self._newest, *(int(one[0]) for one in found)])
+        return [
+            (str(name), str(kind), str(project), Label(int(level), bool(untrusted)))
+            for _, name, kind, project, level, untrusted in found
+        ]
+
     def rest(self, session: str, now: int, *, ended: bool) -> None:
         """Let a session come to rest because somebody says so."""
         with db.transaction(self.connection):
             self._rest(session, now, ended=ended)
+
+    def forget(self, erased: Erased, *, dry: bool) -> dict[str, int]:
+        """Delete what was learned from records that are forgotten, or (`dry`) count it; return how many went.
+
+        What is heard of these logs and not learned yet is dropped: the next look reads it under the new entries.
+        """
+        keys = {self.settings.ids.log_key(*gone.place): gone for gone in erased.logs}
+        counts = {"lessons": 0}
+        home = None if dry else self.settings.home
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            for key, gone in keys.items():
+                covers = None if gone.whole else gone.covers
+                done = forgetting.gone(self.connection, f"{key:012x}", covers, home=home)
+                counts["lessons"] += done["lessons"]
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("ROLLBACK" if dry else "COMMIT")
+        if not dry:
+            queued = [one for one in self._queue if isinstance(one, dict) or one.key not in keys]
+            self._queue.clear()
+            self._queue.extend(queued)
+            self.held = sum(len(one.heard) for one in queued if isinstance(one, Told))
+            self._forget()
+            self._clean()
+        return counts
+
+    def _clean(self) -> None:
+        """Leave no word of what was deleted in the log of the database, in its old copies, or in drafts."""
+        home = self.settings.home
+        for path in (*home.glob(f"{store.NAME}.before-*"), *home.glob("proposals/*.md")):
+            path.unlink(missing_ok=True)
+        with suppress(apsw.BusyError):
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _quiet(self) -> Iterator[tuple[int, str, int]]:
         """Yield when each session that has news comes to rest, which, and its last news (ms)."""
@@ -187,6 +244,7 @@ class Learner:
         """Forget what was rolled back."""
         self._pairings.clear()
         self._last.clear()
+        self._twice.clear()
         self._now = iter(())
         self._places = naming.read(self.connection)
 
@@ -208,27 +266,41 @@ class Learner:
 
     def _feed(self, told: Told, place: Place, pairing: Pairing) -> None:
         """Observe each call that the batch answers, and let the session rest where it does."""
+        if told.first < place.n:
+            self._raise(told, place)
         last = self._last.get(place.name)
         before = naming.before(place.name)
+        lesson = _Lesson(self.connection, pairing, before)
         for heard in told.heard:
-            record = heard.record
+            record, ts = heard.record, heard.record.ts
             if record.n < place.n:
                 continue
-            pairing.place(heard.session, heard.project or "")
-            ts = record.ts
-            if ts is not None:
-                if last is None or ts - last > self.idle_after:
-                    self._rested(pairing.session, ts)
-                last = max(ts, last or ts)
-            for seen in pairing.feed(record, heard.rows, heard.after, last or told.written):
-                if before is None or not naming.known(self.connection, before, seen):
-                    observe(self.connection, seen)
+            if ts is not None and (last is None or ts - last > self.idle_after):
+                lesson.end()
+                self._rested(clean(heard.session), ts)
+            last = last if ts is None else max(ts, last or ts)
+            lesson.add(heard, last or told.written)
             if record.rest is not None:
+                lesson.end()
                 ended = record.rest == "end"
                 self._rest(pairing.session, ts or last or told.written, ended=ended)
+        lesson.end()
         if last is not None:
             self._last[place.name] = last
         self._written[pairing.session] = max(told.written, self._written.get(pairing.session, 0))
+
+    def _raise(self, told: Told, place: Place) -> None:
+        """Raise what is known of a log's calls to the labels that a second reading gives them."""
+        if told.first == 0:
+            self._twice.pop(place.name, None)
+        pairing = self._twice.setdefault(place.name, Pairing(place.name, place.name))
+        known = [one for one in told.heard if one.record.n < place.n]
+        for heard in known:
+            pairing.place(heard.session, heard.project or "")
+            for seen in pairing.feed(heard.record, heard.rows, heard.after, told.written):
+                raising.to(self.connection, seen)
+        if told.end >= place.n:
+            self._twice.pop(place.name, None)
 
     def _rested(self, session: str, now: int) -> None:
         """Let a session rest that was quiet for long before `now`."""
@@ -244,3 +316,30 @@ class Learner:
         ).get
         if found is not None and (found[0] or (ended and not found[2])):
             settlement.rest(self.connection, session, max(now, int(found[1])), ended=ended)
+
+
+class _Lesson:
+    """Records of one log that are learned from together, as long as it is one session that speaks."""
+
+    def __init__(self, connection: apsw.Connection, pairing: Pairing, before: str | None) -> None:
+        self._connection, self._pairing, self._before = connection, pairing, before
+        self._heard: list[tuple[Record, Rows, Label, int]] = []
+        self._whose: tuple[str, str | None] | None = None
+
+    def add(self, heard: Heard, now: int) -> None:
+        """Take a record; `now` stands in where it tells no time."""
+        whose = (heard.session, heard.project)
+        if whose != self._whose:
+            self.end()
+            self._pairing.place(heard.session, heard.project or "")
+            self._whose = whose
+        self._heard.append((heard.record, heard.rows, heard.after, now))
+
+    def end(self) -> None:
+        """Observe the calls that were answered."""
+        seen = self._pairing.feed_many(self._heard)
+        self._heard.clear()
+        if self._before is not None:
+            seen = [one for one in seen if not naming.known(self._connection, self._before, one)]
+        if seen:
+            observe_many(self._connection, seen)

@@ -15,9 +15,10 @@ from memoryd import clock
 from memoryd.index import Known
 from memoryd.labels import LOWEST, Classes
 from memoryd.lessons import ledger, plan
-from memoryd.lessons.plan import Ask, Plan
+from memoryd.lessons.plan import Plan
 from memoryd.lessons.reader import Reader
 from memoryd.recall.block import Item, Left, Offered, Question
+from memoryd.serve.lesson_reads import Who
 from memoryd.serve.tutor import Tutor
 
 SUGGESTION = "suggestion"
@@ -47,10 +48,8 @@ class BlockLessons:
         session, project = self._session(question)
         owner = question.owner and question.level == self._classes.top and question.log is None
         reader = Reader(question.level, question.untrusted, question.projects, owner=owner)
-        asked = Ask(
-            query=question.query, session=session, project=project, now=clock.now_ms(),
-            hook=question.hook, label=LOWEST if question.label is None else question.label,
-        )  # fmt: skip
+        given = Who(reader, session, project, question.label or LOWEST)
+        asked = given.ask(question.query, question.hook, clock.now_ms())
 
         def work(connection: apsw.Connection) -> Offered:
             told = ledger.block if session else plan.plan

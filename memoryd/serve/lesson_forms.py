@@ -9,7 +9,7 @@ import msgspec
 
 from memoryd.serve.asking import Caller
 from memoryd.serve.calls import Common
-from memoryd.serve.noting import Claimed
+from memoryd.serve.note_args import Claimed
 
 Name = Annotated[str, msgspec.Meta(max_length=1_024)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -91,6 +91,7 @@ class Why(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
 class Export(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """In which form, up to which class, and whether with what is untrusted."""
 
+    caller: Caller | None = None
     format: Literal["okf", "markdown"] = "okf"
     untrusted: bool = False
     max_class: str | None = None
@@ -99,6 +100,7 @@ class Export(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
 class Import(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """A bundle and the label that it gets; without one the highest class, and untrusted."""
 
+    caller: Caller | None = None
     bundle: Annotated[str, msgspec.Meta(min_length=1, max_length=1 << 20)]
     label: Claimed | None = None
     project: Words = ""
@@ -107,6 +109,7 @@ class Import(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
 class Config(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """List the settings, or set one."""
 
+    caller: Caller | None = None
     action: Literal["list", "set"] = "list"
     key: Name | None = None
     value: Name = "1"
@@ -144,6 +147,7 @@ class Audit(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
 class Propose(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Lines for a project's AGENTS.md; with `approve` and the draft's `hash` they are written."""
 
+    caller: Caller | None = None
     project: Annotated[Words, msgspec.Meta(min_length=1)]
     file: Words | None = None
     approve: bool = False

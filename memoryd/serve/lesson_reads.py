@@ -31,6 +31,17 @@ class Who(msgspec.Struct, frozen=True):
     project: str
     label: Label
 
+    def ask(self, query: str, hook: str, now: int, *, cap: int | None = None) -> Ask:
+        """Return a question of theirs. What is told depends on all that the reader sees, so it is worth that.
+
+        Untrusted lessons take part in a recall, and never in a block.
+        """
+        reach = Label(self.reader.level, hook == "pull" and self.reader.sees_untrusted)
+        return Ask(
+            query=query, session=self.session, project=self.project, now=now, hook=hook, cap=cap,
+            label=self.label.join(reach),
+        )  # fmt: skip
+
 
 Told = tuple[Answer, list[str], Label]
 """An answer, the ids that it tells of, and the join of the labels of all that it tells."""
@@ -100,10 +111,7 @@ def _why(connection: apsw.Connection, given: Who, args: forms.Why, now: int) -> 
 
 def _trace(connection: apsw.Connection, given: Who, args: forms.Trace, now: int) -> Told:
     hook = "compacting" if args.tag == "memory" else "pre_prompt"
-    asked = Ask(
-        query=args.query, session=given.session, project=given.project, now=now, hook=hook,
-        cap=args.cap, label=given.label,
-    )  # fmt: skip
+    asked = given.ask(args.query, hook, now, cap=args.cap)
     answer = tools.trace(connection, given.reader, asked)
     told = [*answer.get("admitted", ()), *answer.get("blocked", ())]  # type: ignore[misc]  # a map of lists
     ids = [str(one["id"]) for one in told]

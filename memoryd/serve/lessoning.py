@@ -21,7 +21,6 @@ from memoryd.errors import BadRequest, CheckFailed, NotFound, NotGranted, Unavai
 from memoryd.index import Known
 from memoryd.labels import LOWEST, Classes, Label
 from memoryd.lessons import exchange, row, tools
-from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
 from memoryd.serve import lesson_forms as forms
 from memoryd.serve import proposing
@@ -139,10 +138,7 @@ def _told(room: Room, asker: Asker, name: str, told: Told) -> Answer:
 async def _recall(room: Room, asker: Asker, args: forms.Recall, deadline: Deadline) -> Answer:
     session, project = named(args)
     given = await who(room, asker, args.caller, args.max_class, session=session, project=project)
-    asked = Ask(
-        query=args.query, session=given.session, project=given.project, now=clock.now_ms(),
-        hook="pull", label=given.label,
-    )  # fmt: skip
+    asked = given.ask(args.query, "pull", clock.now_ms())
 
     def work(connection: apsw.Connection) -> Answer:
         found = tools.recall(connection, given.reader, asked, limit=args.limit, scope=args.scope)
@@ -218,7 +214,7 @@ async def _config(room: Room, asker: Asker, args: forms.Config, deadline: Deadli
             lambda connection: tools.config(connection, given.reader), deadline
         )
         return {"settings": listed}
-    if not asker.capability.owner:
+    if not asker.capability.owner or args.caller is not None:
         raise NotGranted("only the owner sets a setting", remedy="ask through the owner's socket")
     given = await who(room, asker, None)
     return await room.tutor.write(
@@ -227,7 +223,7 @@ async def _config(room: Room, asker: Asker, args: forms.Config, deadline: Deadli
 
 
 async def _export(room: Room, asker: Asker, args: forms.Export, deadline: Deadline) -> Answer:
-    given = await who(room, asker, None, args.max_class)
+    given = await who(room, asker, args.caller, args.max_class)
 
     def work(connection: apsw.Connection) -> Answer:
         told = tools.export(connection, given.reader, args.format, untrusted=args.untrusted)
@@ -241,6 +237,8 @@ async def _export(room: Room, asker: Asker, args: forms.Export, deadline: Deadli
 
 async def _import(room: Room, asker: Asker, args: forms.Import, deadline: Deadline) -> Answer:
     label = room.classes.highest if args.label is None else claimed(room.classes, args.label)
+    if args.caller is not None:
+        label = label.join(await room.keeper.label_of(args.caller))
     now = clock.now_ms()
     return await room.tutor.write(
         lambda connection: exchange.bring_in(
@@ -265,7 +263,9 @@ async def _retrospective(
 
 
 async def _propose(room: Room, asker: Asker, args: forms.Propose, deadline: Deadline) -> Answer:
-    given = await who(room, asker, None)
+    if args.caller is not None and args.approve:
+        raise NotGranted("only the owner approves", remedy="run `bxctl memory lessons propose`")
+    given = await who(room, asker, args.caller)
     lines, ids = await room.tutor.read(
         lambda connection: proposing.lines(connection, given.reader, args.project), deadline
     )

@@ -5,7 +5,7 @@ socket's capability and the request, run in a reader's thread, and leave a line 
 others ask the `Keeper`, which alone writes the index.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -17,11 +17,24 @@ from memoryd import clock, protocol, recall
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, Busy, Unavailable
 from memoryd.index import Known
+from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
-from memoryd.serve import blocking, dumping, lessoning, noting
+from memoryd.serve import (
+    blocking,
+    brokering,
+    dumping,
+    forgetting,
+    gate,
+    lessoning,
+    noting,
+    relabelling,
+)
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
@@ -30,6 +43,8 @@ from memoryd.serve.noting import Desk
 from memoryd.serve.peers import ALL, Asker
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
+from memoryd.serve.topics import table as following
 from memoryd.serve.tutor import Tutor
 
 METHODS = tuple(sorted(ALL))
@@ -89,6 +104,23 @@ class Keeper(Protocol):
     def changed(self, paths: list[Path]) -> None:
         """Take the hint that these files may have changed."""
 
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels."""
+
+    async def relabel(self, log: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label."""
+
+    async def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
+    ) -> Forgotten:
+        """Forget, or tell what that comes to."""
+
+    async def remember(self, act: str) -> tuple[int, int]:
+        """Take an act of forgetting back."""
+
+    async def purged(self) -> None:
+        """Return when no word of a deleted row is left in the index's files."""
+
 
 class Memory(msgspec.Struct, frozen=True):
     """What the methods answer from."""
@@ -103,10 +135,18 @@ class Memory(msgspec.Struct, frozen=True):
     """What `status` tells the owner beside; called in a worker thread."""
     notes: Notes | None = None
     notes_fault: str = ""
+    derived: Sequence[Hook] = ()
+    """Who takes away what was derived from records that are forgotten."""
     key: bytes = b""
     """Seals the memory block."""
     tutor: Tutor | None = None
     """Who keeps the lessons."""
+    topics: Topics | None = None
+    """Who is told of what happens; None: nobody but those who ask these methods."""
+
+    def followed(self) -> Topics:
+        """Return who is told of what happens."""
+        return self.topics or Topics(self.classes)
 
     def room(self) -> lessoning.Room:
         """Return what the methods of lessons act on."""
@@ -120,11 +160,23 @@ class Memory(msgspec.Struct, frozen=True):
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
-        return Desk(self.notes, self.notes_fault, self.classes, self.keeper, self.reads)
+        return Desk(
+            self.notes,
+            self.notes_fault,
+            self.classes,
+            self.keeper,
+            self.reads,
+            self.followed(),
+        )
 
 
 def table(memory: Memory) -> Methods:
-    """Return every method by name; which socket grants which is in `peers`."""
+    """Return every method by name, behind the gate; which socket grants which is in `peers`."""
+    gated = gate.gated(_bare(memory), memory.desk())
+    return {**gated, **brokering.table(gated, memory.classes)}
+
+
+def _bare(memory: Memory) -> Methods:
     return {
         "hello": Quick(fitting(Hello), lambda asker, args: hello(memory, asker, args)),
         "status": Slow(fitting(Nothing), lambda *given: status(memory, *given)),
@@ -135,8 +187,11 @@ def table(memory: Memory) -> Methods:
         "sync": Slow(fitting(Sync), lambda *given: sync(memory, *given)),
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
+        **relabelling.table(memory.keeper),
+        **forgetting.table(memory.keeper, (memory.reads.forget, *memory.derived)),
         **noting.table(memory.desk()),
         **lessoning.table(memory.room()),
+        **following(memory.followed(), memory.classes),
         **blocking.table(memory.desk(), memory.key, memory.told_lessons()),
     }
 
@@ -196,7 +251,14 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
             noting.mark(desk, scope, _items(answer, told))
-            memory.reads.note(asker, name, _named(answer, told), answer["label"])
+            memory.reads.note(
+                asker,
+                name,
+                _named(answer, told),
+                answer["label"],
+                caller=None if args.caller is None else args.caller.log,
+                sessions=[item["session"] for item in _items(answer, told) if "id" in item],
+            )
             return answer
 
         return await memory.readers.read(work, deadline)

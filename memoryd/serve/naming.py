@@ -98,8 +98,8 @@ def stands(last: LastCall, told: Told) -> bool:
     """Say whether a call that was written down stands where it stood, as far as a batch can tell."""
     if not told.first <= last.n < told.end:
         return True
-    heard = told.heard[last.n - told.first]
-    return any(
+    heard = next((one for one in told.heard if one.record.n == last.n), None)
+    return heard is not None and any(
         isinstance(item, Called)
         and item.block == last.block
         and of_call(item.tool, item.args, clean(heard.project or "")) == last.fingerprint

@@ -7,6 +7,7 @@ socket), `Peer` and `Asker` (one a connection). Nothing a peer sends can change 
 import os
 import socket
 import struct
+from collections.abc import Callable
 
 import msgspec
 
@@ -17,7 +18,8 @@ from memoryd.labels import Classes
 _UCRED = struct.Struct("3i")
 RECALL = frozenset({"recall", "get", "sessions", "projects", "sync"})
 """The methods that the grant ``recall`` gives."""
-ALWAYS = frozenset({"hello", "status"})
+ALWAYS = frozenset({"hello", "status", "subscribe", "tool.list", "tool.call"})
+"""The methods of every socket; a tool is listed and called where the socket grants its method."""
 NOTES = {
     "memory_view": frozenset({"notes.view", "notes.list", "block"}),
     **{
@@ -46,7 +48,7 @@ _LESSONS_OWNER = frozenset(
     f"lessons.{act}" for act in ("import", "export", "retrospective", "propose")
 )
 OWNER = (
-    frozenset({"reindex", "dump"})
+    frozenset({"reindex", "dump", "forget", "explain", "relabel"})
     | _LESSONS_OWNER
     | {f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")}
 )
@@ -88,6 +90,10 @@ class Asker(msgspec.Struct):
     peer: Peer
     capability: Capability
     as_map: bool = False
+    post: Callable[[str, dict[str, object]], None] | None = None
+    """Sends a notification, or drops it where the peer does not read; None once the connection has ended."""
+    told: bool = False
+    """Whether it is told of events, and so may be silent for as long as it likes."""
 
 
 def capability(setting: Socket, classes: Classes) -> Capability:
@@ -103,6 +109,8 @@ def capability(setting: Socket, classes: Classes) -> Capability:
     for tool, given in (NOTES | LESSONS).items():
         if everything or tool in setting.tools:
             methods |= given
+    if everything or "recall_open" in setting.tools:
+        methods |= {"get"}
     if owner:
         methods |= OWNER
     return Capability(

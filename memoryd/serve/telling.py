@@ -14,6 +14,8 @@ from memoryd.index import Counts, Known, Progress, Status
 from memoryd.serve.connection import Traffic
 
 Told = dict[str, object]
+MOST_NAMED = 100
+"""Vanished logs, and files that are not read, named in one answer."""
 
 
 class Rebuilding(msgspec.Struct):
@@ -26,6 +28,7 @@ class Rebuilding(msgspec.Struct):
     seconds: float | None = None
     error: str | None = None
     remedy: str | None = None
+    code: str | None = None
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -39,11 +42,34 @@ def index_view(status: Status, logs: Iterable[Known]) -> Told:
     """Return what is told of the index and its sources."""
     why = sorted(status.sums.why.items(), key=lambda item: (-item[1], item[0]))
     return {
-        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes},
+        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes, "held": status.held},
         "sources": sources(logs),
         "left_out": [{"why": reason, "rows": rows} for reason, rows in why],
         "unreadable": status.sums.unreadable,
+        "vanished": vanished(logs),
+        "skipped": [
+            {"path": path, "why": why} for path, why in sorted(status.skipped.items())[:MOST_NAMED]
+        ],
+        "purging": status.purging,
     }
+
+
+def vanished(logs: Iterable[Known]) -> list[Told]:
+    """Return the logs that are kept without their files, the latest first, `MOST_NAMED` at most."""
+    gone = sorted(
+        (known for known in logs if known.state == "gone"),
+        key=lambda known: (-(known.last_ts or 0), known.place),
+    )
+    return [
+        {
+            "source": known.place.source,
+            "log": known.place.log,
+            "session": known.session,
+            "rows": known.indexed,
+            "last_ts": None if known.last_ts is None else rfc3339(known.last_ts),
+        }
+        for known in gone[:MOST_NAMED]
+    ]
 
 
 def sources(logs: Iterable[Known]) -> list[Told]:
@@ -78,6 +104,7 @@ def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:
         "records": 0 if counts is None else counts.records,
         "counts": None if counts is None else msgspec.to_builtins(counts),
         "seconds": rebuilding.seconds,
+        "code": rebuilding.code,
         "error": rebuilding.error,
         "remedy": rebuilding.remedy,
     }
@@ -104,7 +131,7 @@ def faults(
         found.append(
             Fault(
                 f"{status.overrides_unreadable} lines of overrides.jsonl cannot be read",
-                "correct them: until then every log counts as the highest class",
+                "take them out: a kill cut them short, and nothing was done by them",
             )
         )
     if reads_missing:

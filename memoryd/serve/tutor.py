@@ -17,9 +17,11 @@ from memoryd import clock, db
 from memoryd.db import Deadline
 from memoryd.errors import MemorydError, Unavailable
 from memoryd.index import Known, Settings
+from memoryd.index.forgetting import Erased
 from memoryd.index.heard import Told
 from memoryd.lessons import store
 from memoryd.serve.learning import Learner
+from memoryd.serve.topics import Topics
 
 Result = TypeVar("Result")
 
@@ -34,10 +36,16 @@ class Tutor:
     """The keeper of one state folder's lessons; `run` it once."""
 
     def __init__(
-        self, settings: Settings, logs: Callable[[], dict[int, Known]], *, idle_after_s: float
+        self,
+        settings: Settings,
+        logs: Callable[[], dict[int, Known]],
+        *,
+        idle_after_s: float,
+        topics: Topics | None = None,
     ) -> None:
         """Open the database, made or brought up to date first; where that fails `fault` says why."""
         self.settings, self.fault = settings, ""
+        self._topics = topics
         self._path = settings.home / store.NAME
         self._logs = logs
         self._slot = trio.CapacityLimiter(1)
@@ -111,6 +119,13 @@ class Tutor:
             lambda: learner.rest(session, now, ended=ended), limiter=self._slot
         )
 
+    def forgot(self, erased: Erased, dry: bool) -> dict[str, int]:
+        """Delete what was learned from forgotten records, or count it; in the thread that forgets them."""
+        learner = self._learner
+        if learner is None:
+            return {}
+        return trio.from_thread.run(self.write, lambda connection: learner.forget(erased, dry=dry))
+
     async def caught_up(self) -> None:
         """Return once all that was heard so far is learned from."""
         while self._learner is not None and not self.fault and self._learner.busy:
@@ -159,6 +174,8 @@ class Tutor:
             await trio.sleep(AGAIN_S)
             self.look()
             return
+        if self._topics is not None and self._topics.wanted("lesson"):
+            await self._tell(learner, self._topics)
         if self.fault:
             log.info("learning goes on")
             self.fault = ""
@@ -166,6 +183,14 @@ class Tutor:
             self._rounds.unpark_all()
             with trio.move_on_after(math.inf if due is None else due):
                 await self._wake.wait()
+
+    async def _tell(self, learner: Learner, topics: Topics) -> None:
+        """Tell those who follow lessons of each that is new."""
+        for name, kind, project, label in await trio.to_thread.run_sync(
+            learner.news, limiter=self._slot
+        ):
+            told: dict[str, object] = {"id": name, "type": kind}
+            topics.publish("lesson", told, label=label, project=project or None, said=False)
 
     def _close(self, learner: Learner) -> None:
         for connection in (*self._readers, learner.connection):

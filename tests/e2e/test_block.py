@@ -233,7 +233,8 @@ def test_bxctl_shows_the_block_and_its_trace(here: Running):
         text = block(owner)["text"]
     shown = here.bxctl("memory", "block", "deploy")
     assert (shown.returncode, shown.stdout) == (0, f"{text}\n")
-    assert "1 items" in shown.stderr and "internal; 1 left out" in shown.stderr
+    assert "1 item," in shown.stderr
+    assert "internal; 1 left out" in shown.stderr
     traced = here.bxctl("memory", "block", "--trace", "deploy")
     rows = [line.split() for line in traced.stdout.splitlines()]
     assert rows[0][:4] == ["told", "memory", INDEX, "internal"]

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from memoryd.clock import rfc3339
 from memoryd.index import Index
@@ -145,7 +145,7 @@ class Classroom:
         }
         return {name: sorted(self.rows(sql), key=repr) for name, sql in queries.items()}
 
-    def __enter__(self) -> "Classroom":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -42,7 +42,8 @@ def parsed(text: str) -> list[tuple[str, str]]:
     """Read a block by the page's words alone: (heading, stored text), the index as one heading."""
     first, _header, *lines, last = text.split("\n")
     found = MARKER.match(first)
-    assert found and last == f"</memory-{found[1]}>"
+    assert found
+    assert last == f"</memory-{found[1]}>"
     assert text.count(found[1]) == 2
     items: list[tuple[str, list[str]]] = []
     for line in lines:
@@ -154,7 +155,8 @@ def test_room_that_the_index_does_not_need_goes_to_the_memory_and_the_other_way(
     line = "a line of words that is stored\n"
     alone = rendered(memory(line * 900), budget=1_200)
     full = rendered(memory(line * 900), *(note(f"n{n:02}", "w" * 200) for n in range(40)))
-    assert alone.tokens > 1_150 and full.tokens > 1_100
+    assert alone.tokens > 1_150
+    assert full.tokens > 1_100
     share = sum(part.tokens for part in full.parts if part.kind == "note")
     assert 300 < share <= 400
     index = rendered(memory(line), *(note(f"n{n:02}", "w" * 200) for n in range(40)))
@@ -203,7 +205,8 @@ def test_the_same_input_gives_the_same_bytes_and_another_key_another_marker():
     one, two = rendered(*notes), render(reversed(notes), NONE, key=KEY, level=1)
     assert one.text == two.text
     other = render(notes, NONE, key=b"other", level=1).text
-    assert other != one.text and other.split("\n")[1:-1] == one.text.split("\n")[1:-1]
+    assert other != one.text
+    assert other.split("\n")[1:-1] == one.text.split("\n")[1:-1]
 
 
 def test_a_note_that_holds_the_marker_itself_empties_the_block():
@@ -251,7 +254,8 @@ def test_case_62_the_block_reads_back_to_exactly_what_is_stored(
     notes = [note(f"n{number}", about) for number, about in enumerate(abouts)]
     lessons = Offered(tuple(lesson(f"l{n}", text) for n, text in enumerate(texts)), cap=4_000)
     made = rendered(*memories, *notes, level=3, lessons=lessons, budget=4_000)
-    assert made.sound and not made.left
+    assert made.sound
+    assert not made.left
     expected = [
         (f"# {each.path}", quoting.cleaned(each.text or "").removesuffix("\n"))
         for each in memories
