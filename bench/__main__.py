@@ -31,6 +31,7 @@ MEASURES = (
     "cold",
     "idle",
     "notes",
+    "linked",
     "forget",
 )
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
