@@ -171,8 +171,7 @@ class Keeper:
 
     async def explain(self, log: str) -> Explained:
         """Return why the rows of a log have their labels. Raises: what `Index.explain` raises."""
-        open_index = await self._all_read(writes=False)
-        return await self._write(open_index.explain, log)
+        return await self._write((await self._all_read(writes=False)).explain, log)
 
     async def relabel(self, name: str, wish: Wish) -> Relabelled:
         """Give rows of a log the owner's own label. Raises: Busy, and what `Index.relabel` raises."""
