@@ -149,19 +149,9 @@ class Keeper:
     async def forget(
         self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
     ) -> Forgotten:
-        """Forget what is meant once all that is on disk is read, or (`dry`) tell what that comes to.
-
-        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.forget` raises.
-        """
-        with trio.move_on_after(
-            SYNC_S
-        ):  # where reading stands still, what is read can be forgotten
-            await self.synced(None)
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        if self.rebuilding is not None and self.rebuilding.state == "running" and not dry:
-            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
-        work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
+        """Forget what is meant, or (`dry`) tell what that comes to; see `Index.forget`."""
+        open_index = await self._read_up(alters=not dry)
+        work = partial(open_index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
         done = await self._write(work)
         if not dry:
             log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
@@ -170,35 +160,36 @@ class Keeper:
 
     async def remember(self, act: str) -> tuple[int, int]:
         """Take an act of forgetting back, and return once its logs are read again."""
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        counts = await self._write(self._index.remember, act)
+        open_index = await self._read_up(alters=True)
+        counts = await self._write(open_index.remember, act)
         log.info("remembered", job=act, logs=counts[0])
         await self.synced(None)
         return counts
 
     async def explain(self, log: str) -> Explained:
-        """Return why the rows of a log have their labels, once all that is on disk is read."""
-        with trio.move_on_after(SYNC_S):
-            await self.synced(None)
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        return await self._write(self._index.explain, log)
+        """Return why the rows of a log have their labels."""
+        open_index = await self._read_up(alters=False)
+        return await self._write(open_index.explain, log)
 
     async def relabel(self, name: str, wish: Wish) -> Relabelled:
-        """Give rows of a log the owner's own label.
+        """Give rows of a log the owner's own label; see `Index.relabel`."""
+        open_index = await self._read_up(alters=True)
+        done = await self._write(open_index.relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
 
-        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.relabel` raises.
+    async def _read_up(self, *, alters: bool) -> Index:
+        """Return the index once all that is on disk is read, or where reading stands still, what can be.
+
+        Raises: Unavailable before there is one; Busy, for who `alters` it, while it is rebuilt.
         """
         with trio.move_on_after(SYNC_S):
             await self.synced(None)
         if self._index is None:
             raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        if self.rebuilding is not None and self.rebuilding.state == "running":
+        if alters and self.rebuilding is not None and self.rebuilding.state == "running":
             raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
-        done = await self._write(self._index.relabel, name, wish)
-        log.info("relabelled", rows=done.rows)
-        return done
+        return self._index
 
     async def purged(self) -> None:
         """Return when no word of a deleted row is left in the index's files."""
