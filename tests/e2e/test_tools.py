@@ -268,6 +268,10 @@ def test_case_68_an_untrusted_session_reads_above_itself_once_the_owner_lets_it(
                 deadline_ms=20_000,
             )
         assert view.value.data["rule"].startswith("memory_view above")
+    path = loop.tool("memory_view", path="/memories/private/keys.md")
+    assert path["rule"].startswith("memory_view above")
+    trusted = Loop(here, "trusted").tool("memory_view", path="/memories/private/keys.md")
+    assert (trusted["ok"], trusted["label"]["class"]) == (True, "private")
     shown = here.bxctl("memory", "notes", "accept", "--yes", told["txn"])
     assert "query = 'kiang'" in shown.stdout
     assert "lets this session call recall once" in shown.stderr

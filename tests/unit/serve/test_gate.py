@@ -48,6 +48,12 @@ class Acting(Common, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class Saving(Acting, frozen=True, kw_only=True):
+    """What a method takes that asks whether a person acts."""
+
+    owner: bool = False
+
+
 class Kept:
     """A keeper that knows one label."""
 
@@ -78,6 +84,7 @@ class Here:
             **{name: self._method(name, reading(Query)) for name in observed},
             **{name: self._method(name, fitting(Acting)) for name in acting},
             "lessons.get": self._method("lessons.get", fitting(Acting)),
+            "lessons.save": self._method("lessons.save", fitting(Saving)),
             "notes.accept": Slow(fitting(Common), self._accept),
         }
 
@@ -213,6 +220,14 @@ async def test_only_a_person_at_the_owner_s_socket_is_asked_nothing(
 ) -> None:
     async with here(user_home, setting) as at:
         assert (await at.said("lessons.import", caller=caller))[0] == said
+
+
+@pytest.mark.parametrize(("owner", "said"), [(True, "allow"), (False, "pend")])
+async def test_where_a_person_has_to_say_so_nobody_else_counts_as_one(
+    user_home: Path, owner: bool, said: str
+) -> None:
+    async with here(user_home, OWNERS) as at:
+        assert (await at.said("lessons.save", caller=None, owner=owner, content="x"))[0] == said
 
 
 async def test_a_class_that_the_socket_does_not_know_is_the_method_s_to_refuse(
