@@ -55,7 +55,7 @@ class Link:
         with memory:  # closing it takes the question back, where the harness cancels it
             if method is None:
                 return memory.server, None
-            call = partial(memory.call, method, **args)
+            call = partial(memory.call, method, deadline_ms=ANSWER_MS, **args)
             return memory.server, await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
 
     async def _connected(self) -> Client:
