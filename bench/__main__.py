@@ -31,6 +31,7 @@ MEASURES = (
     "cold",
     "idle",
     "notes",
+    "lessons",
     "forget",
     "mcp",
 )

@@ -148,7 +148,9 @@ def _inserted(text: str, node: Node, key: str | None, item: Any) -> str:
 def _without(text: str, node: Node, at: int) -> str:
     member = node.members[at]
     end = member.comma + 1 if member.comma >= 0 else member.end
-    start = _begin_of_blanks(text, member.start, text[end:])
+    before = node.members[at - 1] if at else None
+    token = node.start if before is None else max(before.comma, before.end - 1)
+    start = _begin_of_blanks(text, token + 1, member.start, text[end:])
     if len(node.members) == 1:
         inside = text[node.start + 1 : start] + text[end : node.end - 1]
         if not inside.strip():
@@ -160,12 +162,18 @@ def _without(text: str, node: Node, at: int) -> str:
     return text[:comma] + text[comma + 1 : start] + text[end:]
 
 
-def _begin_of_blanks(text: str, at: int, rest: str) -> int:
-    """Return where the blanks before `at` begin; behind a line's comment, unless a line end follows, one stays."""
-    begin = len(text[:at].rstrip())
-    line = _STRING.sub("", text[text.rfind("\n", 0, begin) + 1 : begin])
+def _begin_of_blanks(text: str, token: int, at: int, rest: str) -> int:
+    """Return where the blanks before `at` begin, behind the `token` before them and its comments.
+
+    Behind a comment that lasts to the line's end that end stays, unless another one follows in `rest`.
+    """
+    begin, comment = token, ""
+    while token < at and (blank := _BLANK.match(text, token)):
+        token = blank.end()
+        if not blank[0].isspace():
+            begin, comment = token, blank[0]
     follows = rest.lstrip(" \t")[:1]
-    if "//" in line and begin < at and follows not in {"\n", "\r", ""}:
+    if comment.startswith("//") and follows not in {"\n", "\r", ""}:
         return text.index("\n", begin) + 1
     return begin
 

@@ -15,6 +15,7 @@ class Daemon:
     def __init__(self, away: int = 0, error: Exception | None = None) -> None:
         self.server = {"methods": ["recall"]}
         self.away, self.error = away, error
+        self.server = {"methods": ["recall"]}
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.closed = 0
 
