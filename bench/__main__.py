@@ -31,7 +31,9 @@ MEASURES = (
     "cold",
     "idle",
     "notes",
+    "lessons",
     "forget",
+    "mcp",
 )
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 

@@ -24,6 +24,7 @@ from memoryd.index.search import Reader
 from memoryd.notes.desk import Notes
 from memoryd.serve import listening, telling
 from memoryd.serve.connection import Traffic
+from memoryd.serve.inspecting import look_after
 from memoryd.serve.keeper import SWEEP_S, Keeper
 from memoryd.serve.methods import Memory, table
 from memoryd.serve.peers import capability
@@ -32,6 +33,7 @@ from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
 from memoryd.serve.topics import Topics
+from memoryd.serve.tutor import Tutor
 from memoryd.sources.watch import EVERYTHING, Watcher
 
 STOP_S = 5.0
@@ -108,9 +110,12 @@ class Daemon:
         self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / READS)
-        readers = Readers(self._reader)
+        readers = self._readers = Readers(self._reader)
         topics = Topics(settings.classes)
         self._keeper = Keeper(settings, readers, topics)
+        idle_after_s = settings.config.lessons.idle_after_s
+        self._tutor = Tutor(settings, self._keeper.known, idle_after_s=idle_after_s, topics=topics)
+        self._keeper.listener = self._tutor
         memory = Memory(
             classes=settings.classes,
             readers=readers,
@@ -121,8 +126,9 @@ class Daemon:
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
-            derived=derived,
+            derived=(*derived, self._tutor.forgot),
             key=settings.key,
+            tutor=self._tutor,
             topics=topics,
         )
         self._notes, self._desk = notes, memory.desk()
@@ -137,9 +143,12 @@ class Daemon:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._server.run, self._sockets)
                 await nursery.start(self._keeper.run)
+                nursery.start_soon(self._tutor.run)
                 await nursery.start(self._watch)
                 nursery.start_soon(self._look_after_notes)
-                nursery.start_soon(self._keeper.look_after)
+                nursery.start_soon(
+                    look_after, self._keeper, self._readers, len(self._settings.classes)
+                )
                 tell_manager("READY=1")
                 logger.info("serving", home=str(self._settings.home), pid=os.getpid())
                 await _asked_to_stop(received)
@@ -189,8 +198,13 @@ class Daemon:
         missing = self._reads.missing
         unwatched = self._watcher.reason if self._watcher.mode == "polling" else ""
         notes = self._desk.overview()
+        lessons = self._tutor.overview()
         found = telling.faults(
-            status, reads_missing=missing, unwatched=unwatched, notes=str(notes["fault"])
+            status,
+            reads_missing=missing,
+            unwatched=unwatched,
+            notes=str(notes["fault"]),
+            lessons=str(lessons["fault"]),
         )
         return {
             "version": self._version,
@@ -209,6 +223,7 @@ class Daemon:
             "rebuild": telling.rebuild_view(self._keeper.rebuilding),
             "faults": telling.since(found, self._faults, clock.now_ms()),
             "notes": notes,
+            "lessons": lessons,
             "traffic": telling.traffic_view(self._server.traffic, missing),
         }
 

@@ -138,7 +138,6 @@ def _carry_out(following: Following, found: Sequence[One]) -> bool:
     swap.remove_copies(settings.path)
     reached("forget: copies gone")
     mark = writer.rows.mark()
-    writer.forget(mark)  # folds in memory hold names
     try:
         with db.transaction(following.connection):
             logs = [_erase(following, one) for one in found if one.known is not None]
@@ -184,6 +183,7 @@ def _erase(following: Following, one: One) -> table.Log | None:
     log = None if one.known is None else table.load(connection, one.known.id)
     if log is None:
         return None
+    following.writer.release(log)  # a fold in memory holds names
     last = _last(connection, log.id, one.gone.tomb, classes)
     for c in range(classes):
         for sql, values in (where(log.id, entry) for entry in one.entries):

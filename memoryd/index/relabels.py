@@ -6,6 +6,7 @@ follows in the log still has the label that everything before it left. A row is 
 place and its words, so that a log that is rewritten takes no other words down with it.
 """
 
+from collections.abc import Iterable
 from hashlib import blake2b
 
 import msgspec
@@ -74,10 +75,10 @@ def name_of(ids: Ids, n: int, item: Said | Called) -> str:
     return ids.content(f"{n}/{item.block}/{words}")
 
 
-def ruled(rulings: tuple[Ruling, ...], name: str, n: int, label: Label) -> Label:
-    """Return the label of the row called `name` of record `n`, which the fold labelled `label`."""
+def ruled(rulings: Iterable[Ruling], name: str, label: Label) -> Label:
+    """Return the label of the row called `name`, which the fold labelled `label`, under rulings on its record."""
     for ruling in rulings:
-        if ruling.first <= n <= ruling.last and name in ruling.rows:
+        if name in ruling.rows:
             level = label.level if ruling.level is None else ruling.level
             label = Label(level, label.untrusted and not ruling.trusted)
     return label

@@ -20,7 +20,7 @@ from memoryd.notes import names
 from memoryd.serve.asking import Caller
 from memoryd.serve.calls import Common, Methods, Quick, Slow, explained, field_names, fitting
 from memoryd.serve.gate import slow
-from memoryd.serve.noting import Claimed
+from memoryd.serve.note_args import Claimed
 from memoryd.serve.peers import Asker
 
 Answer = dict[str, Any]

@@ -9,27 +9,26 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import structlog
 import trio
 from msgspec.structs import asdict
 
-from memoryd import db, index
+from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
-from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status, schema
+from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
-from memoryd.index.fresh import Fresh
-from memoryd.index.search import Reader
 from memoryd.labels import Label
 from memoryd.serve.announcing import Announcer
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
 from memoryd.serve.telling import Rebuilding
 from memoryd.serve.topics import Topics
+from memoryd.serve.turning import Listener, Turn, take
 
 Result = TypeVar("Result")
 
@@ -40,26 +39,11 @@ CALLER_S = 2.0
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
 SYNC_S = 10.0
-"""How long forgetting waits for what is on the disk to be read first."""
-DAY_S = 86_400.0
-"""How long between two looks through the whole index."""
+"""How long the owner's acts wait for what is on the disk."""
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
 log = structlog.get_logger()
-
-
-class Turn(NamedTuple):
-    """What one call of the writer's thread came to, and how the index is after it."""
-
-    counts: Counts
-    more: bool
-    wait: float | None
-    ready: bool
-    why: str
-    generation: str
-    fault: str
-    fresh: list[Fresh]
 
 
 class Keeper:
@@ -79,6 +63,8 @@ class Keeper:
         self._read = Counts()
         self._nursery: trio.Nursery
         readers.damaged = self.suspect
+        self.listener: Listener | None = None
+        """Who learns from what is read; set before `run`."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the index until cancelled; started once it is open, or is known to need a rebuild.
@@ -86,6 +72,7 @@ class Keeper:
         Raises: ConfigError for an index that must not be touched.
         """
         self._index = await self._write(index.open, self.settings)
+        self._index.listened = self.listener is not None
         try:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
@@ -112,6 +99,14 @@ class Keeper:
             self._rebuild_at = trio.current_time() + AGAIN_S
             log.warning("a reader found the index damaged")
             self.reindex()
+
+    def known(self) -> dict[int, Known]:
+        """Return what the index knows of every log, by key; from any thread."""
+        return {} if self._index is None else self._index.known()
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any folder of logs, each with its key."""
+        return [] if self._index is None else self._index.named(log)
 
     def figures(self) -> tuple[Status, list[Known]]:
         """Return the index's own status and what is known of its logs; from any thread."""
@@ -157,15 +152,8 @@ class Keeper:
 
         Raises: Busy while the index is rebuilt, Unavailable, and what `Index.forget` raises.
         """
-        with trio.move_on_after(
-            SYNC_S
-        ):  # where reading stands still, what is read can be forgotten
-            await self.synced(None)
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        if self.rebuilding is not None and self.rebuilding.state == "running" and not dry:
-            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
-        work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
+        open_index = await self._all_read(writes=not dry)
+        work = partial(open_index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
         done = await self._write(work)
         if not dry:
             log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
@@ -182,27 +170,28 @@ class Keeper:
         return counts
 
     async def explain(self, log: str) -> Explained:
-        """Return why the rows of a log have their labels, once all that is on disk is read."""
-        with trio.move_on_after(SYNC_S):
-            await self.synced(None)
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        return await self._write(self._index.explain, log)
+        """Return why the rows of a log have their labels. Raises: what `Index.explain` raises."""
+        open_index = await self._all_read(writes=False)
+        return await self._write(open_index.explain, log)
 
     async def relabel(self, name: str, wish: Wish) -> Relabelled:
-        """Give rows of a log the owner's own label.
+        """Give rows of a log the owner's own label. Raises: Busy, and what `Index.relabel` raises."""
+        done = await self._write((await self._all_read(writes=True)).relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
 
-        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.relabel` raises.
+    async def _all_read(self, *, writes: bool) -> Index:
+        """Return the index once all that is on disk is read, or reading stands still.
+
+        Raises: Unavailable; Busy for one who writes while it is rebuilt.
         """
         with trio.move_on_after(SYNC_S):
             await self.synced(None)
         if self._index is None:
             raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        if self.rebuilding is not None and self.rebuilding.state == "running":
+        if writes and self.rebuilding is not None and self.rebuilding.state == "running":
             raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
-        done = await self._write(self._index.relabel, name, wish)
-        log.info("relabelled", rows=done.rows)
-        return done
+        return self._index
 
     async def purged(self) -> None:
         """Return when no word of a deleted row is left in the index's files."""
@@ -210,49 +199,28 @@ class Keeper:
             self._wake.set()
             await self._rounds.park()
 
-    async def look_after(self) -> None:
-        """Look through the index now and once a day, and have it rebuilt where it is damaged.
+    @property
+    def generation(self) -> str:
+        """Return the name of what is served; "" where nothing is."""
+        return self._generation
 
-        At the start its tables are held against each other; each day also every word against its text.
-        """
-        words = False
-        while True:
-            while not self._generation:
-                await self._rounds.park()
-            await self._look(words=words)
-            words = True
-            await trio.sleep(DAY_S)
+    async def served(self) -> None:
+        """Return once an index is served."""
+        while not self._generation:
+            await self._rounds.park()
 
-    async def _look(self, *, words: bool) -> None:
-        generation, classes = self._generation, len(self.settings.classes)
-        deadline = db.Deadline()
-
-        def work(reader: Reader) -> bool:
-            return schema.healthy(reader.connection, classes, deadline, words=words)
-
-        try:
-            well = await self._readers.read(work, deadline)
-        except trio.Cancelled:
-            deadline.cancel()
-            raise
-        except MemorydError as error:
-            log.warning("the index could not be looked through", code=error.code)
-            return
-        if generation != self._generation or self._index is None:
-            return  # another has taken its place meanwhile
-        if not well:
-            log.warning("the index is damaged; it is set aside and rebuilt")
-            await self._distrust()
-        elif words:
-            await self._write(self._index.purge)
-            self._wake.set()
-
-    async def _distrust(self) -> None:
-        """Serve nothing, and set the index aside: the next turn rebuilds it."""
+    async def distrust(self) -> None:
+        """Serve nothing, and set the index aside: the next turn has it rebuilt."""
         if self._index is not None:
             await trio.to_thread.run_sync(self._readers.withdraw)
             self._generation = ""
             await self._write(self._index.distrust)
+            self._wake.set()
+
+    async def purge(self) -> None:
+        """Have the words of deleted rows taken out of the file."""
+        if self._index is not None:
+            await self._write(self._index.purge)
             self._wake.set()
 
     def reindex(self) -> str:
@@ -271,7 +239,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep, self._announcer.followed)
+            turn = await self._write(take, open_index, sweep, self._announcer.followed)
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -293,6 +261,8 @@ class Keeper:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
         self._announcer.rows(turn.fresh)
+        if self.listener is not None and turn.told:
+            self.listener.hear(turn.told)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
@@ -301,6 +271,8 @@ class Keeper:
         if not turn.more and not turn.fault:
             if self._settled == 0:
                 log.info("read all that was there", **asdict(self._read))
+            if self.listener is not None and self._settled < self._sweeps:
+                self.listener.look()
             self._settled = self._sweeps
 
     async def _serve(self, generation: str) -> None:
@@ -384,24 +356,3 @@ class Keeper:
         if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
             return []
         return [root.path.joinpath(*parts) for root in self.settings.roots]
-
-
-def _turn(open_index: Index, sweep: bool, followed: bool) -> Turn:
-    """Look at all folders if it is time, read what has changed, tell how things are.
-
-    `followed`: somebody wants to know what came in.
-    """
-    if sweep:
-        open_index.sweep()
-    mark = open_index.mark() if followed else 0
-    counts, more = open_index.catch_up()
-    return Turn(
-        counts,
-        more,
-        open_index.wait(),
-        open_index.ready,
-        open_index.why,
-        open_index.generation,
-        open_index.fault,
-        open_index.fresh(mark) if followed and counts.indexed else [],
-    )

@@ -42,7 +42,7 @@ def index_view(status: Status, logs: Iterable[Known]) -> Told:
     """Return what is told of the index and its sources."""
     why = sorted(status.sums.why.items(), key=lambda item: (-item[1], item[0]))
     return {
-        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes},
+        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes, "held": status.held},
         "sources": sources(logs),
         "left_out": [{"why": reason, "rows": rows} for reason, rows in why],
         "unreadable": status.sums.unreadable,
@@ -110,8 +110,10 @@ def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:
     }
 
 
-def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "") -> list[Fault]:
-    """Return what is wrong with the index, its logs, the read log and the notes."""
+def faults(
+    status: Status, *, reads_missing: int, unwatched: str, notes: str = "", lessons: str = ""
+) -> list[Fault]:
+    """Return what is wrong with the index, its logs, the read log, the notes and the lessons."""
     found: list[Fault] = []
     if status.fault:
         found.append(
@@ -129,7 +131,7 @@ def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "
         found.append(
             Fault(
                 f"{status.overrides_unreadable} lines of overrides.jsonl cannot be read",
-                "correct them: until then every log counts as the highest class",
+                "take them out: a kill cut them short, and nothing was done by them",
             )
         )
     if reads_missing:
@@ -141,6 +143,8 @@ def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "
         )
     if notes:
         found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
+    if lessons:
+        found.append(Fault(f"nothing is learned: {lessons}", "see the daemon's log"))
     if unwatched:
         found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
     return found

@@ -11,7 +11,7 @@ that carries text counts as an unknown tool's result.
 
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ import msgspec
 from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.records import Brought, Called, Item, Kind, Link, Record, Returned, Said
-from memoryd.sources import base
+from memoryd.sources import base, claude_links
 from memoryd.sources.wrapped import in_claude_code, is_bare
 
 ID = "claude-code"
@@ -52,6 +52,8 @@ _NOTICES = frozenset(
     )
 )
 """`system` subtypes in which the harness speaks of itself."""
+_OVER = frozenset(("stop_hook_summary", "turn_duration"))
+"""Those that end a turn."""
 
 _KEYS = frozenset(
     (
@@ -174,14 +176,6 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return None if kind in _NO_TEXT or kind in _COPIES or "sessionId" in record else False
 
 
-def origin(log: str) -> Link | None:
-    """Return the link of a sub-agent's own log, as its path tells."""
-    path = PurePosixPath(log)
-    if "subagents" in path.parts[:-1] or path.name.startswith("agent-"):
-        return Link("subagent")
-    return None
-
-
 def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson, CloserLook."""
     kind = line.type
@@ -197,58 +191,16 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     told = None
     if not begun or n < _TOLD_BY:
         told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
-    copy = None if line.forked_from is None else _copied(line.forked_from)
-    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, copy)
-
-
-def _copied(forked: object) -> str | None:
-    """Return the name of the record that this one says it copies."""
-    return base.text(forked.get("messageUuid")) if isinstance(forked, dict) else None
+    rest = "idle" if line.subtype in _OVER and kind == "system" else None
+    copy = None if line.forked_from is None else claude_links.copied(line.forked_from)
+    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, copy, rest)
 
 
 def _link(line: Line) -> Link | None:
-    """Return the link that the first record with a name tells.
-
-    What starts with nothing before it holds its history whole, whoever it was copied from.
-    """
     if line.is_sidechain:
-        return Link("subagent", session=line.session_id, uuid=line.parent_uuid)
+        return claude_links.link(line.session_id, line.parent_uuid, None, sidechain=True)
     parent = line.parent_uuid or line.logical_parent_uuid
-    if (forked := line.forked_from) is not None:
-        named = forked if isinstance(forked, dict) else {}
-        session, uuid = base.text(named.get("sessionId")), base.text(named.get("messageUuid"))
-        whole = parent is None and isinstance(forked, dict)
-        return Link("fork", session=session, uuid=uuid, whole=whole)
-    return None if parent is None else Link("resume", uuid=parent)
-
-
-def agent(log: str, session: str) -> str | None:
-    """Return the id in the name of a sub-agent's log."""
-    stem = PurePosixPath(log).stem
-    return stem.removeprefix("agent-") if stem.startswith("agent-") else None
-
-
-class _Answer(msgspec.Struct, gc=False):
-    """What is read of a call's `toolUseResult`."""
-
-    agent_id: str | None = msgspec.field(name="agentId", default=None)
-
-
-_answer = msgspec.json.Decoder(_Answer).decode
-
-
-def agents(more: msgspec.Raw) -> tuple[str, ...]:
-    """Return the id of the sub-agent that answered, as `toolUseResult` tells it."""
-    try:
-        found = _answer(more).agent_id
-    except msgspec.DecodeError:
-        return ()
-    return () if found is None else (found,)
-
-
-def below(log: str) -> str:
-    """Return where the logs of a session's sub-agents lie."""
-    return f"{log.removesuffix('.jsonl')}/subagents"
+    return claude_links.link(line.session_id, parent, line.forked_from, sidechain=False)
 
 
 def _assistant(message: Message | None) -> list[Item]:
@@ -427,9 +379,9 @@ ADAPTER = base.Adapter(
     claims=claims,
     parse=parse,
     telling=frozenset(("message", "attachment", "data")),
-    origin=origin,
-    agent=agent,
-    agents=agents,
-    below=below,
+    origin=claude_links.origin,
+    agent=claude_links.agent,
+    agents=claude_links.agents,
+    below=claude_links.below,
     named=True,
 )

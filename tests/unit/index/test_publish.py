@@ -520,7 +520,9 @@ def test_broken_words_are_found_by_the_daily_check_s08(world, log):
         index.distrust()
         assert (index.ready, index.why) == (False, "damaged")
         index.publish(built(world), NoGate())
-        assert schema.healthy(path, 4, db.Deadline(60))
+        reader = db.reader(path)
+        assert schema.healthy(reader, 4, db.Deadline(60), words=True)
+        reader.close()
         assert dumped(index) == world.fresh()
 
 

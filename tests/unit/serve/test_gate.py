@@ -19,7 +19,7 @@ from memoryd.serve import gate
 from memoryd.serve.asking import Caller, reading
 from memoryd.serve.calls import Common, Slow, fitting
 from memoryd.serve.methods import Memory
-from memoryd.serve.noting import Claimed
+from memoryd.serve.note_args import Claimed
 from memoryd.serve.peers import Asker, capability
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads

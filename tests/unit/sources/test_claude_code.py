@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memoryd.records import Brought, Called, Kind, Link, Record, Returned, Said
-from memoryd.sources import claude_code
+from memoryd.sources import claude_code, claude_links
 from memoryd.sources.objects import record as read_record
 from tests.support import logs
 
@@ -228,7 +228,7 @@ def test_a_copied_record_names_the_one_it_copies():
     ],
 )
 def test_a_result_tells_which_sub_agent_answered(raw, names):
-    assert claude_code.agents(msgspec.Raw(raw)) == names
+    assert claude_links.agents(msgspec.Raw(raw)) == names
 
 
 def test_a_title_that_points_into_another_file_is_no_link():
@@ -248,7 +248,7 @@ def test_a_title_that_points_into_another_file_is_no_link():
     ],
 )
 def test_the_path_tells_a_sub_agents_log(log, link):
-    assert claude_code.origin(log) == link
+    assert claude_links.origin(log) == link
 
 
 def test_the_records_own_name_is_handed_on():
