@@ -14,8 +14,7 @@ import msgspec
 import trio
 
 from memoryd.db import Deadline
-from memoryd.errors import BadRequest, NotGranted, Unavailable
-from memoryd.errors import Pending as Waits
+from memoryd.errors import BadRequest, NotGranted, Pending, Unavailable
 from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
 from memoryd.notes import handles, history, names, reading, verify, waiting
@@ -180,7 +179,7 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
         edit = edit_of(command, args)
         try:
             answer = await _run(desk, lambda notes: notes.edit(edit, who))
-        except Waits as waits:
+        except Pending as waits:
             notices.proposed(desk.topics, desk.classes, waits)
             raise
         notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
