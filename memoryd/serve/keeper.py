@@ -162,7 +162,7 @@ class Keeper:
 
     async def remember(self, act: str) -> tuple[int, int]:
         """Take an act of forgetting back, and return once its logs are read again."""
-        open_index = await self._read_up(alters=True)
+        open_index = await self._all_read(writes=True)
         counts = await self._write(open_index.remember, act)
         log.info("remembered", job=act, logs=counts[0])
         await self.synced(None)
