@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-recall bench-smoke replay device-check clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-recall bench-smoke replay device-check clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -66,11 +66,14 @@ bench: $(STAMP)  ## the table of ratios of docs/implementer-log.md
 	@$(BIN)/python -m bench
 
 bench-recall: $(STAMP)  ## retrieval quality, an arm a device; CORPUS=DIR (or MEMORYD_CORPUS) has the questions
-	@$(BIN)/python -m bench.retrieval $(if $(CORPUS),--corpus $(CORPUS))
+	@$(BIN)/python -m bench.recall $(if $(CORPUS),--corpus $(CORPUS))
 
 bench-smoke: $(STAMP)  ## every bench once on next to nothing: do they run?
 	@echo "gate: bench-smoke"
 	@$(BIN)/python -m bench.smoke
+
+bench-lessons: $(STAMP)  ## are lessons found? five ways to answer, two corpora (docs/lessons.md)
+	@$(BIN)/python -m bench.retrieval
 
 replay: $(STAMP)  ## recorded sessions through the code that learns; CORPUS=DIR adds its session logs
 	@$(BIN)/bxctl memory lessons replay tests/replay/fixtures $(if $(CORPUS),$(CORPUS)/sessions)

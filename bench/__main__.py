@@ -28,6 +28,8 @@ MEASURES = (
     "cold",
     "idle",
     "notes",
+    "lessons",
+    "linked",
     "forget",
     "mcp",
 )

@@ -1,282 +1,320 @@
-"""`make bench-recall`: how often the session that answers a question comes first, device by device.
+"""Are lessons found? `python -m bench.retrieval` (`make bench-lessons`): five arms on two corpora.
 
-In: `--corpus DIR` or MEMORYD_CORPUS, a folder with `recall/*.json` (`bench.questions`). Out: a table, and
-JSON in bench/results/. Nothing is fetched; no clock is read but for the date.
-Each arm is asked every question; `hit@k`: the share of questions with an answering session among the first
-k, `MRR`: the mean of 1/place. In brackets: 95 % of 2,000 bootstrap samples of the questions. `more`: what the
-arm's MRR is more than `ours`, paired. Sets that the sessions tell of themselves are split by session: the
-settings were chosen with an eye on the first half; the second was asked last.
+In: nothing; both corpora are made here, the same each time. Out: a table an arm: the share of relevant lessons among
+the first five (P@5) and at the top (P@1), the share of the relevant ones that are there (R@5), and the mean
+reciprocal rank (MRR); then whether ours beats plain bm25, said either way.
+
+`public` follows the published rules of opencode-kevin's own corpus: 400 lessons of 20 topics, 5 templates and 8
+fillers, 120 queries, xorshift32 with seed 1262835273, relevant is what names the topic in the same scope. Its
+words are not published here, so they are ours, and the digest is another. `hard` is ours: paraphrases,
+near-duplicates, stale lessons beside fresh ones, rows of other projects, tokens of code; each query has one
+right answer. Plain bm25 is SQLite's FTS5 over the same texts, an OR of the query's words without stop words.
 """
 
-import argparse
-import os
-import random
-import re
-import statistics
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
-from pathlib import Path
-from unittest import mock
+from collections.abc import Callable, Sequence
 
-import apsw
 import msgspec
 
-from bench.questions import Line, Question, halves, read, told_by_themselves, write
-from bench.row import machine
-from memoryd import config, db, recall
-from memoryd.clock import now_ms, rfc3339
-from memoryd.ids import Ids
-from memoryd.index import building, from_config, search
-from memoryd.index.search import Reader
-from memoryd.labels import Classes
-from memoryd.recall import Scope, plan, query, question, support
+from memoryd.lessons import gate, plan, rank, row, store, words
+from memoryd.lessons.plan import Ask
+from memoryd.lessons.reader import Reader
 
-KEY = b"k" * 32
-LOOKED_AT = 50
-"""Sessions in which the answer is looked for."""
-SAMPLES = 2_000
-TARGETS = (0.72, 0.90, 0.78)
-
-Found = Callable[[str], list[str]]
-"""A question's sessions, best first."""
-Setting = Callable[[], AbstractContextManager[object]]
+FIRST = 5
+SEED = 1_262_835_273
+NOW, DAY = 1_800_000_000_000, 86_400_000
+OURS, THEIRS = "/w/app", "/w/other"
+OWNER = Reader(7, "include", ("*",), owner=True)
 
 
-class Index(msgspec.Struct, frozen=True):
-    """What the questions are asked of: the memory, and the same texts in plain tables."""
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """A lesson of a corpus."""
 
-    reader: Reader
-    plain: apsw.Connection
-
-
-class Scores(msgspec.Struct, frozen=True):
-    """The places of the answers to a set of questions, 0 where none was found."""
-
-    places: list[int]
-
-    def hit(self, most: int) -> float:
-        """Return the share of questions whose answer is among the first `most`."""
-        return statistics.fmean(0 < place <= most for place in self.places)
-
-    @property
-    def mrr(self) -> float:
-        """Return the mean reciprocal rank."""
-        return statistics.fmean(reciprocal(self.places))
-
-    def row(self) -> tuple[float, float, float]:
-        """Return hit@1, hit@5 and MRR."""
-        return self.hit(1), self.hit(5), self.mrr
+    id: str
+    text: str
+    type: str = "rule"
+    origin: str = "agent"
+    scope: str = "project"
+    project: str = OURS
+    age: int = 0
+    stale: bool = False
 
 
-def reciprocal(places: Sequence[int]) -> list[float]:
-    """Return one over each place, 0 where nothing was found."""
-    return [1 / place if place else 0.0 for place in places]
+class Query(msgspec.Struct, frozen=True):
+    """A question, which part of the corpus it is for, and the ids that answer it."""
+
+    kind: str
+    text: str
+    scope: str
+    relevant: frozenset[str]
 
 
-def interval(figures: Sequence[float]) -> tuple[float, float]:
-    """Return the bounds of 95 % of the means of samples with replacement (Efron, 1979)."""
-    rng = random.Random(5)
-    means = sorted(statistics.fmean(rng.choices(figures, k=len(figures))) for _ in range(SAMPLES))
-    return means[SAMPLES // 40], means[-SAMPLES // 40 - 1]
+class Corpus(msgspec.Struct, frozen=True):
+    """Lessons, and what is asked about them."""
+
+    memories: list[Memory]
+    queries: list[Query]
 
 
-# ------------------------------------------------------------------ what is asked
+class Xorshift:
+    """xorshift32 (Marsaglia 2003): the same numbers on every machine."""
+
+    def __init__(self, seed: int) -> None:
+        """Start at `seed`, which is not 0."""
+        self.state = seed & 0xFFFFFFFF
+
+    def below(self, bound: int) -> int:
+        """Return the next number, from 0 to `bound` - 1."""
+        x = self.state
+        x ^= x << 13 & 0xFFFFFFFF
+        x ^= x >> 17
+        x ^= x << 5 & 0xFFFFFFFF
+        self.state = x
+        return x % bound
+
+    def of(self, things: Sequence[str]) -> str:
+        """Return one of `things`."""
+        return things[self.below(len(things))]
 
 
-def ours(index: Index, asked: str, *, group: str = "session") -> list[str]:
-    """Return the sessions of the memory's own answer."""
-    arguments = {"query": asked, "group": group, "limit": LOOKED_AT, "snippet_tokens": 8}
-    told = recall.recall(index.reader, Scope(index.reader.classes.top), arguments, db.Deadline())
-    hits = told["hits"]
-    assert isinstance(hits, list)  # noqa: S101 (as docs/protocol.md says)
-    return list(dict.fromkeys(str(hit["session"]) for hit in hits))
+TOPICS = (
+    "authentication caching database deployment encryption formatting graphql indexing kubernetes linting "
+    "logging migration monitoring pagination permissions pipeline queueing routing scheduling validation"
+).split()
+TEMPLATES = (
+    "When {topic} breaks, check {filler} first",
+    "The {topic} step needs {filler} before the release",
+    "Prefer {filler} over a rewrite for {topic}",
+    "A failing {topic} job often means {filler} is missing",
+    "Keep {topic} apart from {filler} in the pipeline",
+)
+FILLERS = (
+    *("the lock file", "a fresh token", "the staging config", "the retry budget"),
+    *("an integration test", "the feature flag", "the schema version", "a warm cache"),
+)
+ASKED = ("how do we handle {topic}", "{topic} is failing again", "what about {topic} and {filler}")
 
 
-def plain(index: Index, asked: str, *, table: str) -> list[str]:
-    """Return the sessions of the best rows by FTS5's own bm25() that hold any of the words."""
-    words = dict.fromkeys(re.findall(r"\w+", asked.lower()))
-    any_of_them = " OR ".join(f'"{word}"' for word in words)
-    sql = f"SELECT session FROM {table} WHERE {table} MATCH ? ORDER BY bm25({table}) LIMIT 2000"
-    rows = index.plain.execute(sql, (any_of_them,))
-    return list(dict.fromkeys(str(session) for (session,) in rows))[:LOOKED_AT]
-
-
-@contextmanager
-def common_words_dropped() -> Iterator[None]:
-    """Ask without the words in more than a fifth of the rows, where others remain."""
-    exact = plan.plan
-
-    def dropping(weighed: Sequence[plan.Weighed], mode: query.Mode, rows: int) -> plan.Plan | None:
-        rarer = [one for one in weighed if one.frequency * 5 <= rows]
-        return exact(rarer if any(one.frequency for one in rarer) else weighed, mode, rows)
-
-    with mock.patch.object(question, "plan", dropping):
-        yield
-
-
-@contextmanager
-def words_only() -> Iterator[None]:
-    """Take identifiers for their words alone."""
-    exact = query.parse
-
-    def apart(text: str, mode: query.Mode, tokens: query.Tokens) -> tuple[object, ...]:
-        terms = exact(text, mode, tokens)
-        flat = [part for term in terms for part in (term.parts or (term,))]
-        return tuple({term.tokens: term for term in flat}.values())
-
-    with mock.patch.object(question, "parse", apart):
-        yield
-
-
-@contextmanager
-def phrases_only() -> Iterator[None]:
-    """Take identifiers as phrases alone."""
-    with mock.patch.object(query, "_with_parts", lambda term, tokens: term):
-        yield
-
-
-def patched(owner: object, name: str, value: object) -> Setting:
-    """Return a setting in which one constant has another value."""
-    return lambda: mock.patch.object(owner, name, value)
-
-
-BEST_ROW = patched(support, "POOL", 0)
-ARMS: Mapping[str, tuple[Callable[..., list[str]], Setting]] = {
-    "ours": (ours, nullcontext),
-    "plain bm25, porter, any word, best row": (partial(plain, table="stemmed"), nullcontext),
-    "plain bm25, no stemming": (partial(plain, table="unstemmed"), nullcontext),
-    "best row alone": (ours, BEST_ROW),
-    "hits as records (group = record)": (partial(ours, group="record"), nullcontext),
-    "with a length floor of 20 tokens": (ours, patched(search, "LENGTH", "max(r.dl, 20)")),
-    "with a length floor of 50 tokens": (ours, patched(search, "LENGTH", "max(r.dl, 50)")),
-    "without words of over a fifth of the rows": (ours, common_words_dropped),
-    "identifiers as words alone": (ours, words_only),
-    "identifiers as phrases alone": (ours, phrases_only),
-    "session's part halved": (ours, patched(support, "SHARE", 1.0)),
-    "session's part doubled": (ours, patched(support, "SHARE", 4.0)),
-    "session's part from 64 rows": (ours, patched(support, "POOL", 64)),
-    "session's part from 256 rows": (ours, patched(support, "POOL", 256)),
-}
-
-
-def asked(index: Index, arm: str, questions: Sequence[Question]) -> Scores:
-    """Return where an arm has the answers."""
-    ask, setting = ARMS[arm]
-    places = []
-    with setting():
-        for one in questions:
-            found = ask(index, one.text)
-            places.append(next((at for at, s in enumerate(found, 1) if s in one.sessions), 0))
-    return Scores(places)
-
-
-# ------------------------------------------------------------------ what is asked of
-
-
-def indexed(rows: Sequence[Line], folder: Path) -> Index:
-    """Return an index of `rows` as a rebuild makes it, and the plain tables."""
-    logs = folder / "logs"
-    logs.mkdir(parents=True)
-    write(rows, logs)
-    text = f'[[source]]\nkind = "native"\npath = "{logs}"\n[index]\nmax_class = "secret"\n'
-    loaded = config.parse(text, folder / "memoryd.toml")
-    settings = from_config(loaded.config, folder, KEY, {"HOME": str(folder)})
-    path = folder / "memory.sqlite3"
-    db.create(path)
-    building.build(path, settings)
-    reader = Reader(db.reader(path), Ids(KEY), Classes(settings.classes.names))
-    tables = apsw.Connection(":memory:")
-    for name, tokenizer in (("stemmed", "porter unicode61"), ("unstemmed", "unicode61")):
-        tables.execute(
-            f"CREATE VIRTUAL TABLE {name} USING fts5(session UNINDEXED, text, tokenize = '{tokenizer}')"
+def public() -> Corpus:
+    """Return the corpus by the published rules."""
+    rng = Xorshift(SEED)
+    types = ("pattern", "context", "decision", "rule", "solution")
+    made: list[tuple[str, Memory]] = []
+    for number in range(400):
+        topic = rng.of(TOPICS)
+        text = rng.of(TEMPLATES).format(topic=topic, filler=rng.of(FILLERS))
+        scope = "project" if rng.below(3) else "session"
+        kept = Memory(
+            id=f"m{number + 1:04}", text=text, type=rng.of(types), scope=scope, age=rng.below(180)
         )
-        with tables:
-            tables.executemany(
-                f"INSERT INTO {name} VALUES (?, ?)", ((row.id, row.text) for row in rows)
-            )
-    return Index(reader, tables)
+        made.append((topic, kept))
+    queries: list[Query] = []
+    for number in range(120):
+        topic = TOPICS[number % len(TOPICS)]
+        scope = "project" if number // len(TOPICS) % 2 else "session"
+        text = rng.of(ASKED).format(topic=topic, filler=rng.of(FILLERS))
+        right = frozenset(m.id for t, m in made if topic in m.text and m.scope == scope)
+        queries.append(Query("public", text, scope, right))
+    return Corpus([m for _, m in made], queries)
 
 
-def sets_of(corpus: Path, scratch: Path) -> dict[str, tuple[Index, list[Question]]]:
-    """Return every set of questions with what it is asked of. Raises: SystemExit without a corpus."""
-    rows, questions = read(corpus / "recall")
-    if not questions:
-        raise SystemExit(f"bench-recall: no questions in {corpus}/recall; say --corpus DIR")
-    own, kept = told_by_themselves(rows)
-    whole, less = indexed(rows, scratch / "whole"), indexed(kept, scratch / "less")
-    sets = {"intents": (whole, questions)}
-    for name, several in own.items():
-        for number, half in enumerate(halves(several), 1):
-            if half:
-                sets[f"{name} {number}"] = (less, half)
-    return sets
+KINDS = (
+    ("python -m app", "ModuleNotFoundError: No module named '{name}'",
+     "importing {spaced} does not work, is it installed"),
+    ("npm run build", "src/{path}.ts(3,5): error TS2304: Cannot find name '{name}'.",
+     "the compiler says {spaced} was never declared"),
+    ("node serve.js", "ENOENT: no such file or directory, open 'conf/{path}.toml'",
+     "it does not find the configuration of {spaced} although I made it"),
+    ("docker compose up", "Bind for {name} failed: port is already allocated",
+     "something else listens where {spaced} should start"),
+    ("make install", "cp: cannot create regular file '/opt/{path}/bin': Permission denied",
+     "I am not allowed to write the folder of {spaced}"),
+    ("make", "main.o: undefined reference to `{name}'", "linking breaks on the symbol {spaced}"),
+    ("cargo test", "error[E0433]: failed to resolve: use of undeclared crate or module `{name}`",
+     "rust does not know {spaced}"),
+    ("curl api", "timed out after 30 s waiting for {name}", "{spaced} takes for ever and then gives up"),
+    ("pytest -q", "FAILED tests/test_{path}.py::test_{name} - assert 2 == 3",
+     "the check of {spaced} compares the wrong values"),
+    ("git merge main", "CONFLICT (content): Merge conflict in src/{path}.py",
+     "merging clashes in {spaced}"),
+)  # fmt: skip
+HEADS = (
+    "invoice basket ledger voucher parcel tariff quota roster beacon cipher docket fabric".split()
+)
+TAILS = "total parser client worker index reader mapper guard".split()
 
 
-def main(argv: list[str]) -> int:
-    """Ask every set of every arm; see the module's docstring. Exit 1 when `ours` misses a target."""
-    parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
-    parser.add_argument("--corpus", type=Path, default=os.environ.get("MEMORYD_CORPUS"))
-    parser.add_argument("--arm", action="append", choices=list(ARMS), help="only these, and ours")
-    parser.add_argument("--set", action="append", help="only sets that begin so")
-    parser.add_argument("--out", type=Path, default=Path("bench/results"))
-    options = parser.parse_args(argv)
-    if options.corpus is None:
-        parser.error("say --corpus DIR, or set MEMORYD_CORPUS")
-    arms = [arm for arm in ARMS if not options.arm or arm == "ours" or arm in options.arm]
-    report: dict[str, object] = {"when": rfc3339(now_ms()), "machine": machine()}
-    met = True
-    with tempfile.TemporaryDirectory(prefix="memoryd-bench-") as scratch:
-        for name, (index, questions) in sets_of(Path(options.corpus), Path(scratch)).items():
-            if options.set and not name.startswith(tuple(options.set)):
-                continue
-            scores = {arm: asked(index, arm, questions) for arm in arms}
-            report[name] = {arm: told(one, scores["ours"]) for arm, one in scores.items()}
-            show(name, scores)
-            if name == "intents":
-                met = all(a >= b for a, b in zip(scores["ours"].row(), TARGETS, strict=True))
-    options.out.mkdir(parents=True, exist_ok=True)
-    target = options.out / "recall.json"
-    target.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
-    print(f"written to {target}")
-    return 0 if met else 1
+def hard() -> Corpus:
+    """Return our corpus: each query has one right answer, and much that looks like it."""
+    rng = Xorshift(7)
+    memories: list[Memory] = []
+    queries: list[Query] = []
+    names = [(head, tail) for head in HEADS for tail in TAILS]
+    for number, (head, tail) in enumerate(names):
+        command, said, asked = KINDS[number % len(KINDS)]
+        name, spaced, path = f"{head}_{tail}", f"{head} {tail}", f"{head}/{tail}"
+        text = _failing(command, said.format(name=name, path=path))
+        age = rng.below(20)
+        right = Memory(id=f"h{number:03}", text=text, type="error", origin="reflector", age=age)
+        memories.append(right)
+        kind = ("paraphrase", "near", "stale", "other", "code")[number % 7 % 5]
+        memories += _beside(kind, right, rng)
+        question = {
+            "paraphrase": asked.format(spaced=spaced),
+            "near": f"{command} fails for {spaced}",
+            "stale": asked.format(spaced=spaced),
+            "other": f"{command} fails for {spaced} again",
+            "code": f"fix src/{path}.ts {name}",
+        }[kind]
+        queries.append(Query(kind, question, "project", frozenset({right.id})))
+    return Corpus(memories, queries)
 
 
-def told(scores: Scores, against: Scores) -> dict[str, object]:
-    """Return an arm's figures, with what its MRR is more than that of `against`."""
-    more = paired(scores, against)
+def _failing(command: str, said: str) -> str:
+    return f"bash `{command}` fails with {said}\nSuggestion: look at that place first"
+
+
+def _beside(kind: str, right: Memory, rng: Xorshift) -> list[Memory]:
+    """Return what looks like `right` and is wrong."""
+    twin = msgspec.structs.replace
+    if kind == "near":
+        more = (f"{rng.of(HEADS)} {rng.of(TAILS)}" for _ in range(3))
+        return [
+            twin(right, id=f"{right.id}n{n}", text=f"{right.text} (as in {one})")
+            for n, one in enumerate(more)
+        ]
+    if kind == "stale":
+        old = twin(
+            right, id=f"{right.id}s", text=right.text.replace("look", "do not look"), stale=True
+        )
+        return [old, twin(right, id=f"{right.id}a", age=right.age + 120)]
+    if kind == "other":
+        return [twin(right, id=f"{right.id}o{n}", project=f"{THEIRS}{n}") for n in range(3)]
+    return []
+
+
+Arm = Callable[[Query], list[str]]
+
+
+def arms(corpus: Corpus) -> dict[str, Arm]:
+    """Return the five ways to answer."""
+    rng = Xorshift(SEED + 1)
+    newest = [m.id for m in sorted(corpus.memories, key=lambda m: (m.age, m.id))]
+    every = [m.id for m in corpus.memories]
     return {
-        "questions": len(scores.places),
-        "hit@1": scores.hit(1),
-        "hit@5": scores.hit(5),
-        "mrr": scores.mrr,
-        "hit@1 interval": interval([float(place == 1) for place in scores.places]),
-        "hit@5 interval": interval([float(0 < place <= 5) for place in scores.places]),
-        "mrr interval": interval(reciprocal(scores.places)),
-        "mrr more": statistics.fmean(more),
-        "mrr more interval": interval(more),
+        "none": lambda _: [],
+        "recent": lambda _: newest[:FIRST],
+        "random": lambda _: [rng.of(every) for _ in range(FIRST)],
+        "bm25": _bm25(corpus),
+        "ours": _ours(corpus),
     }
 
 
-def paired(scores: Scores, against: Scores) -> list[float]:
-    """Return, question by question, what one reciprocal rank is more than another."""
-    pairs = zip(reciprocal(scores.places), reciprocal(against.places), strict=True)
-    return [one - other for one, other in pairs]
+def _bm25(corpus: Corpus) -> Arm:
+    connection = store.memory()
+    connection.execute("CREATE VIRTUAL TABLE plain USING fts5(text, scope UNINDEXED, id UNINDEXED)")
+    connection.executemany(
+        "INSERT INTO plain VALUES (?, ?, ?)", [(m.text, m.scope, m.id) for m in corpus.memories]
+    )
+
+    def ask(query: Query) -> list[str]:
+        match = " OR ".join(f'"{word}"' for word in words.telling(connection, query.text))
+        found = connection.execute(
+            "SELECT id FROM plain WHERE plain MATCH ? AND scope = ? ORDER BY bm25(plain), rowid LIMIT ?",
+            (match, query.scope, FIRST),
+        )
+        return [str(name) for (name,) in found]
+
+    return ask
 
 
-def show(name: str, scores: Mapping[str, Scores]) -> None:
-    """Print the table of one set."""
-    print(f"\n{name}: {len(scores['ours'].places)} questions")
-    print(f"{'arm':<44}{'hit@1':>7}{'hit@5':>7}{'MRR':>7}  {'95 %':<15}more")
-    for arm, one in scores.items():
-        low, high = interval(reciprocal(one.places))
-        less, more = interval(paired(one, scores["ours"]))
-        change = f"{one.mrr - scores['ours'].mrr:+.3f} [{less:+.3f} {more:+.3f}]"
-        figures = "".join(f"{figure:7.3f}" for figure in one.row())
-        print(f"{arm:<44}{figures}  [{low:.3f} {high:.3f}]  {change}", flush=True)
+def _ours(corpus: Corpus) -> Arm:
+    connection = store.memory()
+    for memory in corpus.memories:
+        row.insert(connection, _lesson(memory))
+
+    def ask(query: Query) -> list[str]:
+        asked = Ask(query=query.text, session="s", project=OURS, now=NOW)
+        here = plan.circumstances(connection, OWNER, asked)
+        fits = rank.candidates(connection, OWNER, query.text, NOW, project=OURS)
+        lessons = [one.lesson for one in fits if one.lesson.scope == query.scope]
+        return [one.id for one, reason in gate.judge(lessons, here) if reason is None][:FIRST]
+
+    return ask
+
+
+def _lesson(memory: Memory) -> row.Lesson:
+    at = NOW - memory.age * DAY
+    return row.Lesson(
+        id=memory.id,
+        type=memory.type,
+        content=memory.text,
+        scope=memory.scope,
+        project=memory.project,
+        fingerprint=memory.id,
+        origin=memory.origin,
+        status="stale" if memory.stale else "active",
+        level=0,
+        untrusted=False,
+        error_type="runtime",
+        suggestion="look at that place first",
+        created_at=at,
+        updated_at=at,
+    )
+
+
+class Score(msgspec.Struct, frozen=True):
+    """What an arm reached, over some queries."""
+
+    p5: float
+    p1: float
+    r5: float
+    mrr: float
+
+
+def score(arm: Arm, queries: Sequence[Query]) -> Score:
+    """Return the means over `queries`; one without a relevant lesson is left out."""
+    asked = [query for query in queries if query.relevant]
+    found = [(query, arm(query)) for query in asked]
+    hits = [[name in query.relevant for name in names] for query, names in found]
+    count = len(asked)
+    return Score(
+        sum(sum(hit) / FIRST for hit in hits) / count,
+        sum(hit[0] for hit in hits if hit) / count,
+        sum(sum(h) / len(q.relevant) for (q, _), h in zip(found, hits, strict=True)) / count,
+        sum(1 / (1 + hit.index(True)) for hit in hits if any(hit)) / count,
+    )
+
+
+def table(name: str, corpus: Corpus) -> list[str]:
+    """Return the lines of one corpus: a row an arm, then a row a kind of query for the two that search."""
+    ways = arms(corpus)
+    lines = [
+        f"| {name}: {len(corpus.memories)} lessons, {len(corpus.queries)} queries | P@5 | P@1 | R@5 | MRR |"
+    ]
+    lines.append("|---|--:|--:|--:|--:|")
+    scores = {arm: score(ask, corpus.queries) for arm, ask in ways.items()}
+    lines += [_line(arm, made) for arm, made in scores.items()]
+    kinds = list(dict.fromkeys(query.kind for query in corpus.queries))
+    if len(kinds) > 1:
+        for kind in kinds:
+            some = [query for query in corpus.queries if query.kind == kind]
+            lines += [_line(f"{kind}: {arm}", score(ways[arm], some)) for arm in ("bm25", "ours")]
+    better = scores["ours"].mrr - scores["bm25"].mrr
+    verdict = "beats" if better > 0.001 else "does not beat"
+    return [*lines, "", f"On `{name}`, ours {verdict} plain bm25 (MRR {better:+.3f})."]
+
+
+def _line(name: str, made: Score) -> str:
+    return f"| {name} | {made.p5:.3f} | {made.p1:.3f} | {made.r5:.3f} | {made.mrr:.3f} |"
+
+
+def main() -> int:
+    """Print both tables."""
+    for name, corpus in (("public", public()), ("hard", hard())):
+        print("\n".join(table(name, corpus)), end="\n\n")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest import mock
 
-from bench import query, retrieval
+from bench import query, recall
 from bench.__main__ import MEASURES
 from bench.generate import generate
 
@@ -33,6 +33,8 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "cold": {"ROUNDS": 1, "HOOK_ROUNDS": 1},
     "idle": {"LOGS": 5, "SECONDS": 0.1},
     "notes": {"NOTES": 40, "EDITS": 3},
+    "lessons": {"ROUNDS": 1, "LESSONS": 60, "BLOCKS": 2, "MOST_BYTES": 1 << 20, "AT_ONCE": 20},
+    "linked": {"FAMILIES": 3, "RECORDS": 5, "ROUNDS": 1},
     "forget": {"LOGS": 1, "RUNS": 5, "VISIBLE": 100, "HIDDEN": 200},
     "mcp": {"ROUNDS": 1},
 }
@@ -46,7 +48,7 @@ def main() -> int:
         corpus = Path(folder)
         generate(corpus, RECORDS)
         questions(corpus)
-        for name in (*MEASURES, "retrieval"):
+        for name in (*MEASURES, "recall"):
             began = time.perf_counter()
             try:
                 count = found(name, corpus)
@@ -62,10 +64,10 @@ def main() -> int:
 
 def found(name: str, corpus: Path) -> int:
     """Return how many rows a bench gives."""
-    if name == "retrieval":
+    if name == "recall":
         said = io.StringIO()
-        with contextlib.redirect_stdout(said), small(retrieval, {"SAMPLES": 40}):
-            retrieval.main(["--corpus", str(corpus), "--out", str(corpus / "results")])
+        with contextlib.redirect_stdout(said), small(recall, {"SAMPLES": 40}):
+            recall.main(["--corpus", str(corpus), "--out", str(corpus / "results")])
         return len(json.loads((corpus / "results" / "recall.json").read_text())) - 2
     module = importlib.import_module(f"bench.{name}")
     with small(module, SMALL[name]):
@@ -82,7 +84,7 @@ def small(module: object, sizes: Mapping[str, object]) -> Iterator[None]:
 
 
 def questions(corpus: Path) -> None:
-    """Write a made-up set of questions for the retrieval bench."""
+    """Write a made-up set of questions for the recall bench."""
     rng = random.Random(1)
     sessions = {f"s{number}": f"subject{number}" for number in range(12)}
     rows = [
