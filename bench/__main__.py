@@ -32,7 +32,9 @@ MEASURES = (
     "idle",
     "notes",
     "linked",
+    "lessons",
     "forget",
+    "mcp",
 )
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 

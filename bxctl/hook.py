@@ -32,7 +32,7 @@ HARNESSES = ("claude-code", "codex", "opencode")
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd")
 SOCKET = "agent"
 """The socket that is asked: an agent is told what this one grants, and no more."""
-LIMIT_S = 0.17
+LIMIT_S = 0.15
 """When the process ends at the latest, after it was started; the rest of 200 ms is the kernel's."""
 MOST_INPUT = 1 << 20
 MOST_OUTPUT = 60_000

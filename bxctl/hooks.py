@@ -45,8 +45,8 @@ UserPromptSubmit, with --recall, what is known about the prompt; PreCompact, Sto
 daemon. Ends within 200 ms with code 0, and without output on any fault: a harness is never held up.""",
         (
             (
-                f'echo \'{{"source": "startup"}}\' | bxctl hook {harness} SessionStart',
-                "what a session is told when it starts",
+                f"bxctl hook {harness} SessionStart",
+                'what a session is told when it starts; type {"source": "startup"} and Ctrl-D',
             ),
         ),
         (

@@ -38,7 +38,7 @@ GROUP_EXAMPLES = {
     ),
     "hook": (
         (
-            "bxctl hook claude-code SessionStart < /dev/null",
+            "bxctl hook claude-code SessionStart",
             "what a session is told when it starts",
         ),
     ),

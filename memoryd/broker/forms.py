@@ -182,7 +182,10 @@ class LessonStatus(Form, frozen=True, kw_only=True):
 class Retrospective(Form, frozen=True, kw_only=True):
     """Write a session's retrospective."""
 
-    session: Annotated[str, Meta(min_length=1, max_length=1_024)]
+    session: (
+        Annotated[str, Meta(min_length=1, max_length=1_024, description="Yours, if left out.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Why(Form, frozen=True, kw_only=True):
@@ -224,6 +227,12 @@ class Trace(Form, frozen=True, kw_only=True):
 
     query: Annotated[str, Meta(max_length=4_096)] | UnsetType = UNSET
     session: Annotated[str, Meta(max_length=1_024)] | UnsetType = UNSET
+    tag: (
+        Annotated[
+            Literal["context", "memory"], Meta(description="memory: the one after a compaction.")
+        ]
+        | UnsetType
+    ) = UNSET
     cap: Annotated[int, Meta(ge=1, le=100_000)] | UnsetType = UNSET
 
 

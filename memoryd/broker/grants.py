@@ -67,14 +67,13 @@ TABLE: Table = {
     **_row(f"{OBSERVING} {FIGURES}", "allow", "allow", "allow"),
     **_row(f"{OBSERVING} {FIGURES}", "allow", "allow", "ask", more="above the session's class"),
     **_row("lesson_save", "allow", "deny", "pend"),
-    # A verdict on what lies below the session carries little down, but its note may: the owner reads it.
-    **_row("lesson_feedback", "allow", "ask", "ask"),
+    **_row("lesson_feedback", "allow", "deny", "ask"),
     **_row("lesson_feedback", "ask", "deny", "deny", more="ignore"),
     **_row("lesson_config", "allow", "allow", "allow", more="list"),
     **_row("lesson_config", "deny", "deny", "deny", more="set"),
     **_row(OWNERS, "deny", "deny", "deny"),
 }  # fmt: skip
-"""(what a tool does, how the session stands) -> decision. Owner's sockets are asked nothing where a person acts."""
+"""(what a tool does, how the session stands) -> decision. A person at the owner's socket is no session."""
 
 TOOLS = {
     "recall": "recall",

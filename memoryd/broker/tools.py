@@ -19,7 +19,10 @@ FACADE = "memory"
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One tool: what it becomes (`method`), takes (`form`), and says of itself."""
+    """One tool: what it becomes (`method`), takes (`form`), and says of itself.
+
+    `named`: whether the method takes who calls.
+    """
 
     name: str
     title: str
@@ -27,6 +30,7 @@ class Tool(msgspec.Struct, frozen=True):
     method: str
     form: type[Form]
     does: Does = "reads"
+    named: bool = True
 
 
 def _notes(command: str, title: str, about: str, form: type[Form], does: Does) -> Tool:
@@ -34,7 +38,11 @@ def _notes(command: str, title: str, about: str, form: type[Form], does: Does) -
 
 
 def _lesson(name: str, title: str, about: str, form: type[Form], does: Does = "reads") -> Tool:
-    return Tool(f"lesson_{name}", title, about, f"lessons.{name}", form, does)
+    named = name not in _OF_NOBODY
+    return Tool(f"lesson_{name}", title, about, f"lessons.{name}", form, does, named)
+
+
+_OF_NOBODY = frozenset({"export", "import", "config"})
 
 
 _ALL = (

@@ -90,6 +90,7 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
     scratch = msgspec.structs.replace(log)
     turn = Turn(scratch, Folding(State(log.label)), file.root.trusted, 0, Retelling(heard),
                 writer.relabels.of(log.key), tomb=writer.tombs.of(log.key))  # fmt: skip
+    turn.heard = [] if writer.listened else None
     for batch in lines.read(handle, Position(), file.adapter, log=file.log):
         for record in batch.records:
             if record.n < whole:
@@ -97,6 +98,10 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
         turn.folding.events.clear()
         if batch.position.records >= whole:
             break
+        if turn.heard is not None:
+            turn.heard[:] = [one for one in turn.heard if one.calls]
+    if (told := turn.told()) is not None:
+        writer.retold.append(told)
     log.label, log.why, log.heard = turn.folding.state.label, scratch.why, heard
     log.peak = log.label if log.peak == before else log.peak.join(log.label)
     log.decided, log.forgot = writer.relabels.digest(log.key), writer.tombs.mark(log.key)

@@ -14,9 +14,11 @@ import anyio.to_thread
 from memoryd.client import Client
 from memoryd.errors import Busy, Unavailable
 
-PATIENCE_S = 3.0
+PATIENCE_S = 1.5
 """How long a daemon that is being restarted is waited for; harnesses give a list of tools five seconds."""
 PAUSE_S = 0.05
+LOOK_S = 0.25
+"""How often a daemon that is down is looked for, once somebody has been told so."""
 ANSWER_MS = 30_000
 
 
@@ -39,11 +41,14 @@ class Link:
         """Return once the daemon answers. Raises: MemorydError for what waiting does not mend."""
         while True:
             try:
-                await self.server()
+                await anyio.to_thread.run_sync(self._connect_once)
             except (Unavailable, Busy):
-                await anyio.sleep(PATIENCE_S)
+                await anyio.sleep(LOOK_S)
             else:
                 return
+
+    def _connect_once(self) -> None:
+        self._connect().close()
 
     async def _asked(self, method: str | None, args: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         memory = await self._connected()

@@ -13,6 +13,7 @@ import anyio
 import mcp_types as mcp
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
 from memoryd.client import Client
@@ -40,6 +41,7 @@ class Serving:
     def __init__(self, link: Link, name: str, version: str, log: str | None) -> None:
         """Keep the way to the daemon; `log` is the session's log below its folder of logs."""
         self._link, self._log = link, log
+        self._changes = InMemorySubscriptionBus()
         self._server: Server[Any] = Server(
             name,
             version=version,
@@ -51,6 +53,7 @@ class Serving:
             on_read_resource=self.read,
             on_list_prompts=self.prompts,
             on_get_prompt=self.prompt,
+            on_subscriptions_listen=ListenHandler(self._changes),
         )
         self._tasks: Any = None
 
@@ -79,7 +82,8 @@ class Serving:
     async def _tell_when_there(self, session: Any) -> None:
         try:
             await self._link.there()
-            await session.send_tool_list_changed()
+            await self._changes.publish(ToolsListChanged())  # who listens, since 2026-07-28
+            await session.send_tool_list_changed()  # everybody, before
         except (MemorydError, MCPError):
             return  # the next question says what is wrong
 

@@ -275,7 +275,8 @@ def label(work: Work) -> None:
     asker = work.asker
     for place in () if asker.owner else work.places:
         if rights.decide(asker.session, place, work.act) == "label":
-            raise rights.above(_classes(work), asker.session, place, work.act)
+            named = asker.log is not None
+            raise rights.above(_classes(work), asker.session, place, work.act, named=named)
     if work.target is not None:
         _check_move(work, work.target)
 

@@ -110,15 +110,16 @@ def check_rename(
         )
 
 
-def above(classes: Classes, session: Label, place: Place, act: str) -> CheckFailed:
-    """Return the refusal of check 12, which names both classes."""
-    return CheckFailed(
-        f"this session has seen {classes.name(session.level)};"
-        f" the note is {classes.name(place.level)} and would carry it down",
-        remedy=f"write below /memories/{classes.name(session.level)}/ instead",
-        check="label",
-        rule=rule(session, place, act),
-    )
+def above(classes: Classes, session: Label, place: Place, act: str, *, named: bool) -> CheckFailed:
+    """Return the refusal of check 12, which names both classes; `named`: the caller said which session it is."""
+    note = classes.name(place.level)
+    seen = classes.name(session.level)
+    problem = f"this session has seen {seen}; the note is {note} and would carry it down"
+    remedy = f"write below /memories/{seen}/ instead"
+    if not named:
+        problem = f"no session is named, so that it may have seen anything; the note is {note}"
+        remedy = "name the session that writes, in `caller`"
+    return CheckFailed(problem, remedy=remedy, check="label", rule=rule(session, place, act))
 
 
 def distrusted(session: Label, place: Place, act: str) -> CheckFailed:

@@ -20,7 +20,7 @@ from memoryd.notes import names
 from memoryd.serve.asking import Caller
 from memoryd.serve.calls import Common, Methods, Quick, Slow, explained, field_names, fitting
 from memoryd.serve.gate import slow
-from memoryd.serve.noting import Claimed
+from memoryd.serve.note_args import Claimed
 from memoryd.serve.peers import Asker
 
 Answer = dict[str, Any]
@@ -164,14 +164,16 @@ def _expect(tool: Tool, asked: Answer, known: str | None) -> None:
 def _who(tool: Tool, args: CallArgs) -> Answer:
     """Return who calls, as the tool's method takes it."""
     who: Answer = {"deadline_ms": args.deadline_ms}
-    if args.caller is not None:
+    if args.caller is not None and tool.named:
         who["caller"] = msgspec.to_builtins(args.caller)
-    if args.label is not None and tool.method in EDITS:
+    if args.label is not None and tool.method in CLAIMING:
         who["label"] = msgspec.to_builtins(args.label)
     return who
 
 
 EDITS = frozenset(f"notes.{name}" for name in tools.COMMANDS if name != "view")
+CLAIMING = EDITS | {"lessons.save"}
+"""The methods that take a label that the caller knows of."""
 
 
 def _note(

@@ -23,20 +23,19 @@ from memoryd.serve.calls import Common, Method, Methods, Slow
 from memoryd.serve.noting import Desk, claimed
 from memoryd.serve.peers import Asker
 
-_NOT_THE_CALL = frozenset({"caller", "deadline_ms", "label", "owner", "asked"})
+_NOT_THE_CALL = frozenset({"caller", "deadline_ms", "owner", "asked"})
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """What the gate looks at: labels and what waits, whether a person may call, how a lesson is read."""
+    """What the gate looks at: labels and what waits, and how a lesson is read."""
 
     desk: Desk
-    person: bool
     lesson: Method | None
 
 
-def gated(methods: Methods, desk: Desk, *, person: bool) -> dict[str, Method]:
-    """Return the methods behind the gate; `person`: at the owner's socket a person may be the one who calls."""
-    gate = Gate(desk, person, methods.get("lessons.get"))
+def gated(methods: Methods, desk: Desk) -> dict[str, Method]:
+    """Return the methods behind the gate."""
+    gate = Gate(desk, methods.get("lessons.get"))
     made = {name: _behind(name, method, gate) for name, method in methods.items()}
     if "notes.accept" in methods:
         made["notes.accept"] = _accepting(methods)
@@ -55,10 +54,14 @@ def _behind(name: str, method: Method, gate: Gate) -> Method:
 
 
 async def admit(gate: Gate, asker: Asker, name: str, args: Any, deadline: Deadline) -> None:
-    """Return where the call may be made now. Raises: NotGranted with its rule, Pending, Behind, NotFound."""
+    """Return where the call may be made now.
+
+    A person is whoever names no session at the owner's socket; where a method asks for it (`owner`), only who
+    says so. Raises: NotGranted with its rule, Pending, Behind, NotFound.
+    """
     desk = gate.desk
     caller: Caller | None = getattr(args, "caller", None)
-    if gate.person and asker.capability.owner and caller is None and getattr(args, "owner", True):
+    if asker.capability.owner and caller is None and getattr(args, "owner", True):
         return
     wanted: str | None = getattr(args, "max_class", None)
     observes = grants.observes(name)

@@ -8,14 +8,13 @@ untrusted. The owner's socket can say that a person acts (`owner`), who then nee
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 import trio
 
 from memoryd.db import Deadline
-from memoryd.errors import BadRequest, NotGranted, Unavailable
-from memoryd.errors import Pending as Waits
+from memoryd.errors import BadRequest, NotGranted, Pending, Unavailable
 from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
 from memoryd.notes import handles, history, names, reading, verify, waiting
@@ -27,132 +26,30 @@ from memoryd.notes.rights import Command
 from memoryd.serve import notices
 from memoryd.serve.asking import Caller, scope_of
 from memoryd.serve.calls import Check, Common, Methods, Slow, fitting
+from memoryd.serve.note_args import (
+    AcceptArgs,
+    Claimed,
+    CreateArgs,
+    DeleteArgs,
+    Editing,
+    InsertArgs,
+    ListArgs,
+    LogArgs,
+    Looking,
+    Nothing,
+    RedactArgs,
+    RejectArgs,
+    RenameArgs,
+    ReplaceArgs,
+    UndoArgs,
+    ViewArgs,
+)
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
 from memoryd.serve.topics import Topics
 
 Answer = dict[str, Any]
-Text = Annotated[str, msgspec.Meta(max_length=4_096)]
 Work = Callable[[Notes], Answer]
-
-
-class Claimed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A label that the asking side knows of; it can only raise the daemon's own."""
-
-    cls: str = msgspec.field(name="class")
-    untrusted: bool
-
-
-class Looking(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Who looks, and how high."""
-
-    caller: Caller | None = None
-    max_class: str | None = None
-
-
-class ViewArgs(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A note's lines, or a folder's entries."""
-
-    path: str
-    view_range: tuple[int, int] | None = None
-    depth: int = 2
-    raw: bool = False
-
-
-class ListArgs(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Notes at and below a path, from behind `after` on."""
-
-    path: str = "/memories"
-    after: str = ""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 500
-
-
-class Editing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What every edit may say beside its own arguments."""
-
-    caller: Caller | None = None
-    label: Claimed | None = None
-    expect: str | None = None
-    reason: str = ""
-    owner: bool = False
-    force: bool = False
-
-
-class CreateArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A new note."""
-
-    path: str
-    file_text: str
-
-
-class ReplaceArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Other words in the one place where some stand."""
-
-    path: str
-    old_str: str
-    new_str: str
-
-
-class InsertArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """New lines after a line."""
-
-    path: str
-    insert_line: int
-    insert_text: str
-
-
-class DeleteArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A note away, or with `recursive` a folder."""
-
-    path: str
-    recursive: bool = False
-
-
-class RenameArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Another place for a note."""
-
-    old_path: str
-    new_path: str
-
-
-class LogArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The newest entries of the journal, of one note if given."""
-
-    path: str | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 50
-
-
-class UndoArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The edit to undo."""
-
-    txn: Text
-
-
-class Nothing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """No arguments."""
-
-
-class AcceptArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A proposal, or a note changed outside with the hash ("": no file) that the owner was shown."""
-
-    txn: Text | None = None
-    path: str | None = None
-    expect: str | None = None
-    force: bool = False
-
-
-class RejectArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The proposal to turn down."""
-
-    txn: Text
-    reason: Annotated[str, msgspec.Meta(max_length=200)] = ""
-
-
-class RedactArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The hash of the content to take away."""
-
-    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-    reason: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
 class Keeper(Protocol):
@@ -282,7 +179,7 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
         edit = edit_of(command, args)
         try:
             answer = await _run(desk, lambda notes: notes.edit(edit, who))
-        except Waits as waits:
+        except Pending as waits:
             notices.proposed(desk.topics, desk.classes, waits)
             raise
         notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)

@@ -46,7 +46,7 @@ lesson_trace above the session's class           allow allow ask
 lesson_status above the session's class          allow allow ask
 lesson_audit above the session's class           allow allow ask
 lesson_save                                      allow deny  pend
-lesson_feedback                                  allow ask   ask
+lesson_feedback                                  allow deny  ask
 lesson_feedback ignore                           ask   deny  deny
 lesson_config list                               allow allow allow
 lesson_config set                                deny  deny  deny

@@ -19,6 +19,7 @@ from memoryd.serve import gate
 from memoryd.serve.asking import Caller, reading
 from memoryd.serve.calls import Common, Slow, fitting
 from memoryd.serve.methods import Memory
+from memoryd.serve.note_args import Claimed
 from memoryd.serve.peers import Asker, capability
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
@@ -43,6 +44,7 @@ class Acting(Common, frozen=True, kw_only=True):
     verdict: str | None = None
     action: str | None = None
     content: str | None = None
+    label: Claimed | None = None
     id: str | None = None
 
 
@@ -94,20 +96,18 @@ class Here:
     def txn(self) -> str:
         return str(waiting.pending(self.notes.notes)[0]["txn"])
 
-    async def call(self, name: str, *, person: bool = False, **args: Any) -> Any:
-        method = gate.gated(self.methods, self.memory.desk(), person=person)[name]
+    async def call(self, name: str, **args: Any) -> Any:
+        method = gate.gated(self.methods, self.memory.desk())[name]
         assert isinstance(method, Slow)
         return await method.run(self.asker, method.check(args), Deadline())
 
-    async def said(self, name: str, *, person: bool = False, **args: Any) -> tuple[str, str]:
+    async def said(self, name: str, **args: Any) -> tuple[str, str]:
         """Make a call as session ``s``; return the cell that decided and the rule it names."""
         self.reached.clear()
         named = {"caller": {"log": "s.jsonl", "n": 3}, **args}
         error = None
         try:
-            await self.call(
-                name, person=person, **{k: v for k, v in named.items() if v is not None}
-            )
+            await self.call(name, **{k: v for k, v in named.items() if v is not None})
         except MemorydError as met:
             error = met
         assert (name in [each for each, _ in self.reached]) == (error is None)
@@ -204,20 +204,15 @@ async def test_a_session_without_a_name_is_untrusted_and_reads_what_its_socket_m
 
 
 @pytest.mark.parametrize(
-    ("setting", "person", "caller", "said"),
-    [
-        (OWNERS, True, None, "allow"),
-        (OWNERS, False, None, "deny"),
-        (OWNERS, True, {"log": "s.jsonl", "n": 3}, "deny"),
-        (AGENT, True, None, "deny"),
-    ],
-    ids=["a person", "a tool's call", "a session", "another socket"],
+    ("setting", "caller", "said"),
+    [(OWNERS, None, "allow"), (OWNERS, {"log": "s.jsonl", "n": 3}, "deny"), (AGENT, None, "deny")],
+    ids=["a person", "a session", "another socket"],
 )
 async def test_only_a_person_at_the_owner_s_socket_is_asked_nothing(
-    user_home: Path, setting: Socket, person: bool, caller: Any, said: str
+    user_home: Path, setting: Socket, caller: Any, said: str
 ) -> None:
     async with here(user_home, setting) as at:
-        assert (await at.said("lessons.import", person=person, caller=caller))[0] == said
+        assert (await at.said("lessons.import", caller=caller))[0] == said
 
 
 async def test_a_class_that_the_socket_does_not_know_is_the_method_s_to_refuse(
@@ -249,6 +244,17 @@ async def test_an_approved_act_is_done_by_its_acceptance_as_its_session(user_hom
         assert name == "lessons.feedback"
         assert (args.memory_id, args.verdict, args.caller) == ("x", "wrong", Caller("s.jsonl", 3))
         assert waiting.pending(at.notes.notes) == []
+
+
+async def test_a_claimed_label_is_part_of_what_is_approved_and_done(user_home: Path) -> None:
+    async with here(user_home) as at:
+        label = {"class": "private", "untrusted": True}
+        assert (await at.said("lessons.save", content="x", label=label))[0] == "pend"
+        [told] = waiting.pending(at.notes.notes)
+        assert told["session_label"] == label
+        assert told["args"] == {"content": "x", "label": label}
+        await at.call("notes.accept")
+        assert at.reached[-1][1].label == Claimed("private", True)
 
 
 async def test_a_lesson_that_the_session_does_not_see_is_not_found_rather_than_asked_for(
