@@ -31,8 +31,8 @@ MEASURES = (
     "cold",
     "idle",
     "notes",
-    "linked",
     "lessons",
+    "linked",
     "forget",
     "mcp",
 )

@@ -19,7 +19,7 @@ from memoryd.fold import begin, fold
 from memoryd.index import Built, Rebuild, Settings, from_config
 from memoryd.sources import LogFile, discover, lines
 
-FAMILIES, RECORDS, ROUNDS = 250, 60, 3
+FAMILIES, RECORDS, ROUNDS = 250, 60, 5
 
 Line = dict[str, Any]
 
@@ -60,11 +60,11 @@ def _rebuild(corpus: Path) -> Row:
         _part(linked, apart)
         seconds: dict[str, list[tuple[float, Built]]] = {"linked": [], "apart": []}
         for number in range(ROUNDS):
-            for name in ("linked", "apart"):
+            for name, taken in seconds.items():
                 state = Path(folder) / f"state-{name}-{number}"
                 built = Rebuild(_settings(Path(folder) / name, state)).run()
                 Path(built.temp).unlink()
-                seconds[name].append((built.cpu_seconds, built))
+                taken.append((built.cpu_seconds, built))
     ours, theirs = (sorted(seconds[name], key=lambda one: one[0])[ROUNDS // 2] for name in seconds)
     detail = (
         f"{ours[0]:.2f} s for {ours[1].logs} logs, {ours[1].counts.indexed} rows; apart "

@@ -162,9 +162,8 @@ class Keeper:
 
     async def remember(self, act: str) -> tuple[int, int]:
         """Take an act of forgetting back, and return once its logs are read again."""
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        counts = await self._write(self._index.remember, act)
+        open_index = await self._all_read(writes=True)
+        counts = await self._write(open_index.remember, act)
         log.info("remembered", job=act, logs=counts[0])
         await self.synced(None)
         return counts
