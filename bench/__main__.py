@@ -31,6 +31,8 @@ MEASURES = (
     "cold",
     "idle",
     "notes",
+    "lessons",
+    "linked",
     "forget",
     "mcp",
 )

@@ -33,6 +33,7 @@ from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
 from memoryd.serve.topics import Topics
+from memoryd.serve.tutor import Tutor
 from memoryd.sources.watch import EVERYTHING, Watcher
 
 STOP_S = 5.0
@@ -112,6 +113,9 @@ class Daemon:
         readers = self._readers = Readers(self._reader)
         topics = Topics(settings.classes)
         self._keeper = Keeper(settings, readers, topics)
+        idle_after_s = settings.config.lessons.idle_after_s
+        self._tutor = Tutor(settings, self._keeper.known, idle_after_s=idle_after_s, topics=topics)
+        self._keeper.listener = self._tutor
         memory = Memory(
             classes=settings.classes,
             readers=readers,
@@ -122,8 +126,9 @@ class Daemon:
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
-            derived=derived,
+            derived=(*derived, self._tutor.forgot),
             key=settings.key,
+            tutor=self._tutor,
             topics=topics,
         )
         self._notes, self._desk = notes, memory.desk()
@@ -138,6 +143,7 @@ class Daemon:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._server.run, self._sockets)
                 await nursery.start(self._keeper.run)
+                nursery.start_soon(self._tutor.run)
                 await nursery.start(self._watch)
                 nursery.start_soon(self._look_after_notes)
                 nursery.start_soon(
@@ -192,8 +198,13 @@ class Daemon:
         missing = self._reads.missing
         unwatched = self._watcher.reason if self._watcher.mode == "polling" else ""
         notes = self._desk.overview()
+        lessons = self._tutor.overview()
         found = telling.faults(
-            status, reads_missing=missing, unwatched=unwatched, notes=str(notes["fault"])
+            status,
+            reads_missing=missing,
+            unwatched=unwatched,
+            notes=str(notes["fault"]),
+            lessons=str(lessons["fault"]),
         )
         return {
             "version": self._version,
@@ -212,6 +223,7 @@ class Daemon:
             "rebuild": telling.rebuild_view(self._keeper.rebuilding),
             "faults": telling.since(found, self._faults, clock.now_ms()),
             "notes": notes,
+            "lessons": lessons,
             "traffic": telling.traffic_view(self._server.traffic, missing),
         }
 

@@ -137,6 +137,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """One decoded object of a log: its number from 0, its time (ms since 1970, if any), its items.
 
     `uuid` is its name among all logs; a copy in another log has the same, or says in `copy_of` whose it is.
+    `rest`: with this record the session comes to rest: ``idle`` when a turn is over, ``end`` for good.
     """
 
     n: int
@@ -145,6 +146,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     about: About | None = None
     uuid: str | None = None
     copy_of: str | None = None
+    rest: str | None = None
 
 
 def call_text(tool: str, args: object) -> str:

@@ -43,10 +43,11 @@ from collections.abc import Callable
 from memoryd.index.catalogue import Known
 from memoryd.index.choosing import Wanted
 from memoryd.index.forgetting import Forgotten, Hook
-from memoryd.index.live import Index, Status
+from memoryd.index.live import Index
 from memoryd.index.process import Built, Progress, Rebuild
 from memoryd.index.rows import Counts, Source
 from memoryd.index.settings import Settings, from_config
+from memoryd.index.standing import Status
 from memoryd.index.swap import Gate, NoGate
 from memoryd.index.writer import (
     Budget,

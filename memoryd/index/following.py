@@ -17,6 +17,7 @@ from memoryd.clock import monotonic
 from memoryd.errors import Busy, IOFailed
 from memoryd.index import identity, purging, schema, sweeping, table, vanished
 from memoryd.index.catalogue import Catalogue
+from memoryd.index.heard import Told
 from memoryd.index.notes import NoteRows, index_notes
 from memoryd.index.pending import Pending
 from memoryd.index.relating import finder, settle
@@ -51,6 +52,7 @@ class Following:
         self.missing: list[str] = []
         self.skipped: list[discover.Skipped] = []
         self.unusable: list[str] = []
+        self.told: list[Told] = []
         self._merging: set[int] = set()
         self._purge_at = 0.0
         self._sizes: dict[int, int] = {}
@@ -281,6 +283,8 @@ class Following:
         for key, file, turn, more in done:
             counts = counts.plus(turn.counts)
             self.catalogue.put(turn.log)
+            if (told := turn.told()) is not None:
+                self.told.append(told)
             if more:
                 self.pending.put(key, file)
             if key in self._kept:

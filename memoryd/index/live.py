@@ -9,53 +9,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
-import msgspec
 
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
 from memoryd.index import deciding, forgetting, opening, purging, schema, swap
-from memoryd.index.catalogue import Known, Sums
+from memoryd.index.catalogue import Known
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
 from memoryd.index.following import Following, reason_of
 from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.fresh import Fresh, fresh
+from memoryd.index.heard import Told
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
+from memoryd.index.standing import Status, lacks
 from memoryd.index.swap import Gate
 from memoryd.index.writer import Budget
 from memoryd.labels import LOWEST, Label
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 _ROUNDS = 20
-
-
-class Status(msgspec.Struct, frozen=True):
-    """What the owner is told.
-
-    `why`: why there is nothing to serve. `fault`: the code of what the last try to write met. `lag_*`: what
-    is not read yet; `held`: how many logs of it wait for the logs that they start from. `faults`: logs that
-    cannot be read, with the system's word. `missing`: folders that are configured and not there. `skipped`:
-    paths of what looks like a log and is not read, with the reason. `purging`: words of deleted rows are
-    still being taken out of the file.
-    """
-
-    ready: bool
-    why: str
-    generation: str
-    fault: str = ""
-    sums: Sums = msgspec.field(default_factory=Sums)
-    lag_logs: int = 0
-    lag_bytes: int = 0
-    faults: dict[str, str] = {}
-    missing: list[str] = []
-    skipped: dict[str, str] = {}
-    held: int = 0
-    overrides_unreadable: int = 0
-    purging: bool = False
 
 
 class Index:
@@ -67,6 +43,8 @@ class Index:
         The caller holds the lock of the state folder. Raises: ConfigError, and what `db.wrong` knows.
         """
         self.settings = settings
+        self.listened = False
+        """Set to be told what is read (`take_told`)."""
         self.why = ""
         self._following: Following | None = None
         self._fault: MemorydError | None = None
@@ -118,6 +96,8 @@ class Index:
             return Counts(), False
         try:
             self._check_file()
+            self._take_retold(self._following)
+            self._following.writer.listened = self.listened
             counts = self._following.catch_up(budget or Budget())
             self._following.purge()
         except MemorydError as error:
@@ -125,6 +105,19 @@ class Index:
             return Counts(), False
         self._fault, self._wait = None, 0.0
         return counts, self._following.wait() == 0.0 and self.wait() == 0.0
+
+    def take_told(self) -> list[Told]:
+        """Take what was read and committed since the last call, in order."""
+        if self._following is None:
+            return []
+        self._take_retold(self._following)
+        told, self._following.told = self._following.told, []
+        return told
+
+    def _take_retold(self, following: Following) -> None:
+        """Take over logs that were folded again: their calls may have other labels now."""
+        following.told += following.writer.retold
+        following.writer.retold = []
 
     def wait(self) -> float | None:
         """Return the seconds until `catch_up` has something to do; None: not before a hint or a sweep."""
@@ -216,6 +209,15 @@ class Index:
     def logs(self) -> list[Known]:
         """Return what is known of every log, in no order."""
         return [] if self._following is None else list(self._following.catalogue.known.values())
+
+    def known(self) -> dict[int, Known]:
+        """Return what is known of every log, by key."""
+        return {} if self._following is None else dict(self._following.catalogue.known)
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any root, each with its key. Safe from any thread."""
+        found = [] if self._following is None else self._following.catalogue.keyed(log)
+        return sorted(found)
 
     def status(self) -> Status:
         """Return what the owner is told."""
@@ -380,20 +382,3 @@ def _close(following: Following) -> None:
     # What a failing disk does not take now, the next one to open the index finds in the WAL.
     with suppress(apsw.Error):
         following.connection.close()
-
-
-def lacks(old: Following, new: Following) -> str:
-    """Say what a new index lacks of the old one: logs that it could not read, or half of the rows; or ""."""
-    before, after = old.catalogue.known, new.catalogue.known
-    unread = [
-        known
-        for key, known in before.items()
-        if known.indexed and key not in after and key not in old.pending.faults
-    ]
-    if unread:
-        return f"the new index lacks {len(unread)} logs that cannot be read now"
-    both = [(before[key].indexed, after[key].indexed) for key in before if key in after]
-    had, has = sum(rows for rows, _ in both), sum(rows for _, rows in both)
-    if has * 2 < had:
-        return f"the new index has {has} rows of the same logs, the old one {had}"
-    return ""

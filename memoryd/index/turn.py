@@ -5,11 +5,12 @@ In: nothing (values only). Out: `Turn`, which `memoryd.index.writer` works on.
 
 import msgspec
 
+from memoryd.index.heard import Heard, Told
 from memoryd.index.kinfolk import Names
 from memoryd.index.listening import Ear
 from memoryd.index.relabels import Ruling
 from memoryd.index.rows import Counts
-from memoryd.index.table import Folding, Log
+from memoryd.index.table import EXCLUDED, Folding, Log
 from memoryd.index.tombs import Tomb
 from memoryd.records import Record
 from memoryd.sources import LogFile
@@ -55,6 +56,17 @@ class Turn(msgspec.Struct):
     names: Names = msgspec.field(default_factory=Names)
     counts: Counts = msgspec.field(default_factory=Counts)
     tomb: Tomb | None = None
+    anew: bool = False
+    heard: list[Heard] | None = None
+    """What is to be handed on of this turn; None: nobody listens."""
+
+    def told(self) -> Told | None:
+        """Return what is to be handed on, once it is committed."""
+        if self.heard is None:
+            return None
+        log, end = self.log, self.log.position.records
+        excluded, written = log.state == EXCLUDED, log.seen.mtime_ns // 1_000_000
+        return Told(log.key, self.first_n, end, self.heard, written, self.anew, excluded)
 
     def forgotten(self, n: int, block: int, ts: int | None) -> bool:
         """Say whether no word of this place may be kept."""

@@ -22,7 +22,7 @@ import msgspec
 
 from memoryd.clock import monotonic
 from memoryd.errors import MemorydError
-from memoryd.fold import State, fold
+from memoryd.fold import State
 from memoryd.index import (
     floors,
     identity,
@@ -43,16 +43,18 @@ from memoryd.index.files import (
     start_label,
     start_of,
 )
+from memoryd.index.heard import Told
 from memoryd.index.identity import Seen
 from memoryd.index.kinship import Kinship
 from memoryd.index.lineage import NOTHING
 from memoryd.index.listening import Listener
+from memoryd.index.retelling import folded, heard
 from memoryd.index.rows import Counts, Rows, Source
 from memoryd.index.settings import Settings
 from memoryd.index.table import Folding, Log, Open
 from memoryd.index.trail import FORGOTTEN, take
 from memoryd.index.turn import Budget, Turn, TurnFailed, Waiting
-from memoryd.labels import LOWEST, Label
+from memoryd.labels import Label
 from memoryd.points import reached
 from memoryd.records import Called, Kind, Record, Said, call_text
 from memoryd.redact import arguments
@@ -105,6 +107,9 @@ class Writer:
         self.kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
+        self.listened = False
+        """Whether somebody wants to be told what is read."""
+        self.retold: list[Told] = []
         self._keys: dict[tuple[str, Path, str], int] = {}
         self._kept: OrderedDict[int, tuple[int, Folding]] = OrderedDict()
 
@@ -134,6 +139,7 @@ class Writer:
         self.rows.forget(mark)
         self._kept.clear()
         self.touched.clear()
+        self.retold.clear()
         self.kin.load()
 
     def release(self, log: Log) -> None:
@@ -206,11 +212,11 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
             ear.session(n, record.about.session)
     if ts is not None:
         log.met(ts)
-    rows = fold(state, record, writer.settings.rules, turn.trusted, ear)
+    rows = folded(turn, record, writer.settings.rules, writer.ids)
     turn.counts.records += 1
     copy = ear.copies and ear.copied(record)
-    if (ear.shared or turn.rulings) and rows:
-        rows = _decided(writer, turn, n, rows)
+    if turn.heard is not None:
+        turn.heard.append(heard(turn, record, [] if copy else rows))
     for item, label in rows:
         gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):
@@ -226,24 +232,6 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
         take(turn, record, writer.settings, below=below)
     if below and state.label.level > writer.max_level:
         log.why = log.why or "what another log had met"
-
-
-def _decided(
-    writer: Writer, turn: Turn, n: int, rows: list[tuple[Said | Called, Label]]
-) -> list[tuple[Said | Called, Label]]:
-    """Return the rows of record `n` joined with what its copies have, and as the owner has decided.
-
-    That was said of a row's very words, and holds for no others.
-    """
-    more = turn.ear.shared.get(n, LOWEST)
-    joined = [(item, label.join(more)) for item, label in rows]
-    rulings = [ruling for ruling in turn.rulings if ruling.first <= n <= ruling.last]
-    return [
-        (item, relabels.ruled(rulings, relabels.name_of(writer.ids, n, item), label))
-        if rulings
-        else (item, label)
-        for item, label in joined
-    ]
 
 
 def index_log(
@@ -325,6 +313,8 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     turn.folding = Folding(State(turn.folding.state.label))
     log.kin, log.heard, turn.names = kinfolk.Told(), NOTHING, kinfolk.Names()
     turn.counts = Counts()
+    if turn.heard is not None:
+        turn.heard = []
 
 
 def _goes_on(writer: Writer, log: Log, handle: int, seen: Seen) -> bool:
@@ -372,10 +362,13 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
 
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
     """Return the turn of a log as it goes on, or as it starts over."""
-    log = progress(writer, file, number)
+    log, anew = progress(writer, file, number), False
     if not _goes_on(writer, log, handle, seen):
+        at = log.position.offset
+        anew = bool(at) and not identity.same(handle, seen, log.seen, at, log.marks)
         log = _start_over(writer, file, log, handle, seen)
     ear = Listener(writer.kin, log, file.adapter)
-    turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear)
+    turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, anew=anew)
+    turn.heard = [] if writer.listened else None
     turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
     return turn

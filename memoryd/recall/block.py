@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, Protocol
 import msgspec
 
 from memoryd import quoting
+from memoryd.index.scope import Policy
 from memoryd.labels import LOWEST, Label
 from memoryd.notes.offered import Offer
 from memoryd.recall.budget import estimate
@@ -75,7 +76,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """For whom lessons are asked: the reader's class and projects, and the session if it names itself.
 
     `cap` is what they may cost unless their own settings say less or more. `log` is set for a session that is
-    really being told (and so counted); without it the question is a look only.
+    really being told (and so counted), or `session`; without both the question is a look only. `label` is
+    the asking session's, where it named itself; `untrusted` what the socket does with such rows.
     """
 
     query: str
@@ -87,6 +89,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     log: str | None = None
     session: str | None = None
     project: str | None = None
+    label: Label | None = None
+    untrusted: Policy = "include"
 
 
 class Lessons(Protocol):

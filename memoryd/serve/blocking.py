@@ -53,7 +53,8 @@ def table(desk: Desk, key: bytes, lessons: Lessons | None) -> Methods:
         notes = desk.open()
 
         def work() -> Answer:
-            made = _made(notes, lessons, key, scope, args)
+            offered = _offered(lessons, scope, args, label)
+            made = _made(notes, offered, key, scope, args)
             deadline.check()
             answer = told(made, desk.classes, owner=scope.owner)
             if made.text:
@@ -67,11 +68,14 @@ def table(desk: Desk, key: bytes, lessons: Lessons | None) -> Methods:
     return {"block": Slow(fitting(BlockArgs), run)}
 
 
-def _made(
-    notes: Notes, lessons: Lessons | None, key: bytes, scope: Scope, args: BlockArgs
-) -> Block:
+def _offered(
+    lessons: Lessons | None, scope: Scope, args: BlockArgs, label: Label | None
+) -> Offered:
+    return Offered() if lessons is None else lessons.offered(_question(scope, args, label))
+
+
+def _made(notes: Notes, offered: Offered, key: bytes, scope: Scope, args: BlockArgs) -> Block:
     """Return the block for a reader; a socket limited to projects sees no notes."""
-    offered = Offered() if lessons is None else lessons.offered(_question(scope, args))
     noted = offers(notes, scope.level) if scope.covers_project(None) else []
     made = block.render(noted, offered, key=key, level=scope.level, budget=args.budget_tokens)
     if not made.sound:
@@ -79,7 +83,7 @@ def _made(
     return made
 
 
-def _question(scope: Scope, args: BlockArgs) -> Question:
+def _question(scope: Scope, args: BlockArgs, label: Label | None) -> Question:
     compacting = args.hook == "compacting"
     return Question(
         query=args.query,
@@ -91,6 +95,8 @@ def _question(scope: Scope, args: BlockArgs) -> Question:
         log=None if args.caller is None else args.caller.log,
         session=args.session,
         project=args.project,
+        label=label,
+        untrusted=scope.untrusted,
     )
 
 

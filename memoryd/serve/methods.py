@@ -16,6 +16,7 @@ import trio
 from memoryd import clock, protocol, recall
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, Busy, Unavailable
+from memoryd.index import Known
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
@@ -24,17 +25,27 @@ from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
-from memoryd.recall.block import Lessons
-from memoryd.serve import blocking, brokering, dumping, forgetting, gate, noting, relabelling
+from memoryd.serve import (
+    blocking,
+    brokering,
+    dumping,
+    forgetting,
+    gate,
+    lessoning,
+    noting,
+    relabelling,
+)
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
+from memoryd.serve.lesson_block import BlockLessons
 from memoryd.serve.noting import Desk
 from memoryd.serve.peers import ALL, Asker
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
 from memoryd.serve.topics import Topics
 from memoryd.serve.topics import table as following
+from memoryd.serve.tutor import Tutor
 
 METHODS = tuple(sorted(ALL))
 """The name of every method."""
@@ -56,10 +67,14 @@ class Nothing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
 
 class Sync(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What to wait for: everything, or the log of the caller. A `session` is waited for with the rest."""
+    """What to wait for: everything, or the log of the caller. A `session` is waited for with the rest.
+
+    `lessons`: until they have learned from it, too.
+    """
 
     session: Annotated[str, msgspec.Meta(max_length=1_024)] | None = None
     caller: Caller | None = None
+    lessons: bool = False
 
 
 class Dump(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -76,6 +91,12 @@ class Keeper(Protocol):
 
     async def synced(self, caller: Caller | None) -> None:
         """Return when all that was on disk at the call is indexed."""
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any folder of logs, each with its key."""
+
+    def known(self) -> dict[int, Known]:
+        """Return what the index knows of every log, by key."""
 
     def reindex(self) -> str:
         """Start a rebuild, or join the one that runs; return its job id."""
@@ -118,14 +139,24 @@ class Memory(msgspec.Struct, frozen=True):
     """Who takes away what was derived from records that are forgotten."""
     key: bytes = b""
     """Seals the memory block."""
-    told_lessons: Lessons | None = None
-    """What lessons the memory block tells."""
+    tutor: Tutor | None = None
+    """Who keeps the lessons."""
     topics: Topics | None = None
     """Who is told of what happens; None: nobody but those who ask these methods."""
 
     def followed(self) -> Topics:
         """Return who is told of what happens."""
         return self.topics or Topics(self.classes)
+
+    def room(self) -> lessoning.Room:
+        """Return what the methods of lessons act on."""
+        return lessoning.Room(self.tutor, self.classes, self.keeper, self.reads)
+
+    def told_lessons(self) -> BlockLessons | None:
+        """Return what lessons the memory block tells."""
+        if self.tutor is None:
+            return None
+        return BlockLessons(self.tutor, self.keeper, self.classes)
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
@@ -159,8 +190,9 @@ def _bare(memory: Memory) -> Methods:
         **relabelling.table(memory.keeper),
         **forgetting.table(memory.keeper, (memory.reads.forget, *memory.derived)),
         **noting.table(memory.desk()),
+        **lessoning.table(memory.room()),
         **following(memory.followed(), memory.classes),
-        **blocking.table(memory.desk(), memory.key, memory.told_lessons),
+        **blocking.table(memory.desk(), memory.key, memory.told_lessons()),
     }
 
 
@@ -259,6 +291,8 @@ async def sync(memory: Memory, asker: Asker, args: Sync, deadline: Deadline) -> 
         )
     begun = clock.monotonic()
     await memory.keeper.synced(args.caller)
+    if args.lessons and memory.tutor is not None:
+        await memory.tutor.caught_up()
     waited = int(1_000 * (clock.monotonic() - begun))
     return {"waited_ms": waited} if asker.capability.owner else {}
 

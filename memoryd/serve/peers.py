@@ -28,11 +28,32 @@ NOTES = {
     },
 }
 """The methods that each grant of notes gives."""
-OWNER = frozenset({"reindex", "dump", "forget", "explain", "relabel"}) | {
-    f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")
+LESSONS = {
+    f"lesson_{tool}": frozenset({f"lessons.{tool}", "lessons.idle"})
+    for tool in (
+        "save",
+        "query",
+        "get",
+        "recall",
+        "status",
+        "why",
+        "config",
+        "feedback",
+        "trace",
+        "audit",
+    )
 }
+"""The methods that each grant of lessons gives; setting a setting is the owner's all the same."""
+_LESSONS_OWNER = frozenset(
+    f"lessons.{act}" for act in ("import", "export", "retrospective", "propose")
+)
+OWNER = (
+    frozenset({"reindex", "dump", "forget", "explain", "relabel"})
+    | _LESSONS_OWNER
+    | {f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")}
+)
 """Methods of the owner's socket alone."""
-ALL = ALWAYS | RECALL | OWNER | frozenset().union(*NOTES.values())
+ALL = ALWAYS | RECALL | OWNER | frozenset().union(*NOTES.values(), *LESSONS.values())
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -85,7 +106,7 @@ def capability(setting: Socket, classes: Classes) -> Capability:
     methods = ALWAYS
     if everything or "recall" in setting.tools:
         methods |= RECALL
-    for tool, given in NOTES.items():
+    for tool, given in (NOTES | LESSONS).items():
         if everything or tool in setting.tools:
             methods |= given
     if everything or "recall_open" in setting.tools:

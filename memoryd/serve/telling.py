@@ -110,8 +110,10 @@ def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:
     }
 
 
-def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "") -> list[Fault]:
-    """Return what is wrong with the index, its logs, the read log and the notes."""
+def faults(
+    status: Status, *, reads_missing: int, unwatched: str, notes: str = "", lessons: str = ""
+) -> list[Fault]:
+    """Return what is wrong with the index, its logs, the read log, the notes and the lessons."""
     found: list[Fault] = []
     if status.fault:
         found.append(
@@ -141,6 +143,8 @@ def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "
         )
     if notes:
         found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
+    if lessons:
+        found.append(Fault(f"nothing is learned: {lessons}", "see the daemon's log"))
     if unwatched:
         found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
     return found

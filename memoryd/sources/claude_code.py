@@ -52,6 +52,8 @@ _NOTICES = frozenset(
     )
 )
 """`system` subtypes in which the harness speaks of itself."""
+_OVER = frozenset(("stop_hook_summary", "turn_duration"))
+"""Those that end a turn."""
 
 _KEYS = frozenset(
     (
@@ -189,8 +191,9 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     told = None
     if not begun or n < _TOLD_BY:
         told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
+    rest = "idle" if line.subtype in _OVER and kind == "system" else None
     copy = None if line.forked_from is None else claude_links.copied(line.forked_from)
-    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, copy)
+    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, copy, rest)
 
 
 def _link(line: Line) -> Link | None:

@@ -27,6 +27,8 @@ _ENVELOPES = frozenset(
     ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 )
 _REPEATS = frozenset(("session_meta", "turn_context", "world_state"))
+_OVER = frozenset(("task_complete", "turn_aborted"))
+"""Events that end a turn."""
 _CALLS = frozenset(("function_call", "custom_tool_call", "tool_call"))
 _RESULTS = frozenset(("tool_result", "function_result"))
 _LOCAL_SHELL = "local_shell_call"
@@ -157,7 +159,8 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
         told = base.members(raw)
         inside = told.get("payload")
         items = base.unknown(line.type, inside if isinstance(inside, dict) else told, _KEYS)
-    return Record(n, ts, items, about)
+    over = line.payload is not None and line.payload.type in _OVER and line.type == "event_msg"
+    return Record(n, ts, items, about, rest="idle" if over else None)
 
 
 def _enveloped(kind: str | None, payload: Payload, speaker: Kind) -> list[Item] | None:
