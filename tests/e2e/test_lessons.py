@@ -67,7 +67,9 @@ def bxctl(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
 
 def session(name: str) -> Script:
     wrong = f"src/main.ts(3,5): error TS2304: Cannot find name '{name.translate(LETTERS)}'."
-    script = Script(name).owner("the build fails").fail(text=wrong).edit().good()
+    command = f"npm run build:{name}"
+    script = Script(name).owner("the build fails")
+    script.fail(command, text=wrong).edit().good(command)
     return script.end()
 
 
