@@ -184,8 +184,8 @@ class Learner:
         """Return what to learn from now; where records before it are missing, those first."""
         if isinstance(given, dict):
             self._looked = True
-            for known in given.values():
-                self._heard_of(known.session, known.seen.mtime_ns // 1_000_000)
+            for one in given.values():
+                self._heard_of(one.session, one.seen.mtime_ns // 1_000_000)
             self._now = chain.from_iterable(
                 self._again(key, known) for key, known in given.items() if self._behind(key, known)
             )
