@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench replay device-check clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons replay device-check clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -64,6 +64,9 @@ docs: $(STAMP)  ## only the docs tests
 
 bench: $(STAMP)  ## the table of ratios of docs/implementer-log.md
 	@$(BIN)/python -m bench
+
+bench-lessons: $(STAMP)  ## are lessons found? five ways to answer, two corpora (docs/lessons.md)
+	@$(BIN)/python -m bench.retrieval
 
 replay: $(STAMP)  ## recorded sessions through the code that learns; CORPUS=DIR adds its session logs
 	@$(BIN)/bxctl memory lessons replay tests/replay/fixtures $(if $(CORPUS),$(CORPUS)/sessions)

@@ -12,6 +12,7 @@ from bxctl import safe
 from bxctl.context import Context
 from bxctl.grammar import Argument, Command, Option
 from bxctl.layout import Grid, Para, Span, cell
+from bxctl.output import say
 from memoryd.errors import BadRequest, ConfigError, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -26,7 +27,11 @@ def replay(context: Context, *, path: tuple[str, ...], project: str | None) -> i
     from memoryd import paths
     from memoryd import replay as replaying
 
-    rows = replaying.every(map(Path, path), paths.user_home(context.env), project)
+    skipped: list[Path] = []
+    home = paths.user_home(context.env)
+    rows = replaying.every(map(Path, path), home, project, skipped=skipped)
+    if skipped:
+        say(f"{len(skipped)} files are no recordings and were passed over")
     if not rows:
         raise NotFound("no recording is there", remedy="name .json transcripts or .jsonl logs")
     if context.out.json:

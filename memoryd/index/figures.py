@@ -16,19 +16,23 @@ from memoryd.index.where import Where
 
 MOST_COUNTED = 20_000
 """A phrase or prefix is counted no further: beyond this nothing is planned by its exact number."""
+MOST_ROWS = 1_000
+"""Rows of a log are counted no further."""
 _MOST_KEPT = 20_000
 
 
 class Term(msgspec.Struct, frozen=True):
     """One thing to look for: the FTS5 string that finds it, and the index's tokens that it becomes.
 
-    `parts`: the words of an identifier, to look for beside it or in its stead.
+    `parts`: the words of an identifier, to look for beside it or in its stead. `column`: which one of the
+    index it stands in, 0 the text, 1 the `grams`.
     """
 
     match: str
     tokens: tuple[str, ...]
     prefix: bool = False
     parts: tuple["Term", ...] = ()
+    column: int = 0
 
     @property
     def word(self) -> bool:
@@ -52,15 +56,17 @@ class Figures:
         self._version = -1
         self._sizes: dict[tuple[object, ...], Size] = {}
         self._counts: dict[tuple[object, ...], int] = {}
+        self._rows: dict[tuple[int, int], int] = {}
         self._projects: tuple[str, ...] | None = None
 
     def settle(self) -> None:
         """Forget everything if another connection has committed since the last snapshot."""
         version = int(str(self._connection.pragma("data_version")))
-        if version != self._version or len(self._counts) > _MOST_KEPT:
+        if version != self._version or len(self._counts) + len(self._rows) > 2 * _MOST_KEPT:
             self._version = version
             self._sizes.clear()
             self._counts.clear()
+            self._rows.clear()
             self._projects = None
 
     def size(self, level: int, inside: Where | None) -> Size:
@@ -81,6 +87,14 @@ class Figures:
             self._counts[key] = self._frequency(level, term, inside)
         return self._counts[key]
 
+    def rows(self, level: int, log: int) -> int:
+        """Return how many rows of one class a log has, `MOST_ROWS` at most."""
+        key = (level, log)
+        if key not in self._rows:
+            sql = f"SELECT count(*) FROM (SELECT 1 FROM row_{level} WHERE log = :log LIMIT :most)"
+            self._rows[key] = self._count(sql, {"log": log, "most": MOST_ROWS})
+        return self._rows[key]
+
     def projects(self) -> tuple[str, ...]:
         """Return the projects that logs name, to try globs on; a log without one counts as ``""``."""
         if self._projects is None:
@@ -89,10 +103,10 @@ class Figures:
         return self._projects
 
     def _averages(self, level: int) -> Size:
-        # FTS5 keeps its row count and each column's total length in record 1, as two varints.
+        # FTS5 keeps its row count and each column's total length in record 1, as varints.
         block = self._connection.execute(f"SELECT block FROM ft_{level}_data WHERE id = 1").get
         numbers = _varints(block) if isinstance(block, bytes) else []
-        return Size(*numbers) if len(numbers) == 2 else Size(0, 0)
+        return Size(numbers[0], sum(numbers[1:])) if len(numbers) == 3 else Size(0, 0)
 
     def _counted(self, level: int, inside: Where) -> Size:
         sql = f"SELECT count(*), sum(r.dl) FROM row_{level} r WHERE true{inside.sql}"

@@ -21,10 +21,8 @@ SHELL_TOOLS = frozenset((
 ))  # fmt: skip
 _OWN_ERROR = re.compile(r"</?tool_use_error>")
 """Claude Code puts its tools' own words between these, other people's text never."""
-_DECLINED = re.compile(
-    r"\A\s*(?:The user doesn't want to |\[Request interrupted by user|User rejected )"
-    r"|\brejected by (?:the )?user\b"
-)
+_DECLINED = ("The user doesn't want to ", "[Request interrupted by user", "User rejected ")
+_REJECTED = re.compile(r"\brejected by (?:the )?user\b")
 MOST_BYTES = 200
 """Of the redacted first error line; the only words of a result that memoryd keeps."""
 _MOST_LINES = 3
@@ -145,7 +143,8 @@ def _line_around(text: str, at: int) -> str:
 
 def declined(text: str) -> bool:
     """Say whether a person stopped the call: the log calls it failed, but nothing is to be learned from it."""
-    return _DECLINED.search(text[:500]) is not None
+    said = text[:500].lstrip()
+    return said.startswith(_DECLINED) or ("rejected by" in said and bool(_REJECTED.search(said)))
 
 
 def describe(tool: str, outcome: Outcome, text: str) -> Failure:

@@ -48,11 +48,13 @@ def observe_many(connection: apsw.Connection, seens: Sequence[Seen]) -> int:
     if found or not _repeated(connection, fresh):
         _insert(connection, fresh, found)
     mendable = _mendable(connection, fresh, found)
+    mended = _mended(connection, [fresh[number].fingerprint for number in found])
     for number, seen in enumerate(fresh):
         if (told := found.get(number)) is not None:
             if told.failure.first_line and not declined(seen.text):
                 reflect.reflect(connection, seen, told.failure, told.error)
-            causal.link_later(connection, seen, told.error)
+            if seen.fingerprint in mended:
+                causal.link_later(connection, seen, told.error)
         elif seen.fingerprint in mendable:
             causal.link(connection, causal.Success.of(seen))
     return len(fresh)
@@ -135,14 +137,21 @@ def _mendable(
 ) -> frozenset[str]:
     """Return the fingerprints of calls among `seens` that went well and had failed at any time."""
     well = {seen.fingerprint for n, seen in enumerate(seens) if n not in found}
-    return frozenset(
-        str(one)
-        for (one,) in connection.execute(
-            "SELECT DISTINCT fingerprint FROM call WHERE ok = 0 "
-            "AND fingerprint IN (SELECT value FROM json_each(?))",
-            (msgspec.json.encode(list(well)).decode(),),
-        )
+    return _among(connection, well, ok=False)
+
+
+def _mended(connection: apsw.Connection, failed_now: Sequence[str]) -> frozenset[str]:
+    """Return the fingerprints among those of failed calls that went well at any time."""
+    return _among(connection, set(failed_now), ok=True) if failed_now else frozenset()
+
+
+def _among(connection: apsw.Connection, wanted: set[str], *, ok: bool) -> frozenset[str]:
+    found = connection.execute(
+        f"SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM call WHERE ok = {int(ok)} "
+        "AND fingerprint = value)",
+        (msgspec.json.encode(list(wanted)).decode(),),
     )
+    return frozenset(str(one) for (one,) in found)
 
 
 def _touch(connection: apsw.Connection, seens: Sequence[Seen]) -> None:

@@ -24,9 +24,9 @@ _STOP = frozenset(
     "there they this to tu un una us was we were what when where which who why will with y you your "
     "der die das und ist ein eine nicht le les une est pas".split()
 )
-_MOST_POSTINGS = 300
+_MOST_POSTINGS = 200
 _MOST_OUTSIDE = 60
-_MOST_READ = 1_500
+_MOST_READ = 1_000
 """Postings, in all: after so many of rarer words, a commoner one would hardly move what comes first."""
 _COMMON_FROM, _MOST_COMMON = 50, 1_000
 """From so many lessons on, a word in more than half of them is used only where no rarer one is found; likewise
@@ -48,14 +48,19 @@ def tokens(connection: apsw.Connection, text: str) -> list[str]:
 
 
 def query_terms(connection: apsw.Connection, text: str) -> list[str]:
-    """Return the different stems of a query without stop words, at most 48."""
+    """Return the stems of a query without stop words, at most 48; one that is said twice weighs twice."""
+    kept = " ".join(telling(connection, text))
+    return tokens(connection, kept)[:_MOST_TERMS]
+
+
+def telling(connection: apsw.Connection, text: str) -> list[str]:
+    """Return the words of a query in order, not stemmed, without stop words."""
     plain = connection.fts5_tokenizer("unicode61", ["remove_diacritics", "2"])
     content = text.encode("utf-8", "replace")
     found = plain(
         content, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
     )
-    kept = " ".join(str(word) for word in found if str(word) not in _STOP)
-    return list(dict.fromkeys(tokens(connection, kept)))[:_MOST_TERMS]
+    return [word for word in map(str, found) if word not in _STOP]
 
 
 def counted(connection: apsw.Connection, content: str) -> Counter[str]:
@@ -143,14 +148,14 @@ def scores(
     project; None: all. `every`: all of the terms must be there. Else a question has a bound: the rarest words
     come first, of one that many lessons hold only the newest are scored, and one that most hold is left out.
     """
-    wanted = list(terms)
+    wanted = Counter(terms)
     seen = _visible(connection, reader, project)
     if not seen.lessons or not wanted:
         return {}
     most = seen.lessons if every else _common(seen.lessons)
     frequency = {term: _frequency(connection, term, seen, most + 1) for term in wanted}
     rare = [term for term in wanted if 0 < frequency[term] <= most]
-    used = wanted if every else rare or [term for term in wanted if frequency[term]]
+    used = list(wanted) if every else rare or [term for term in wanted if frequency[term]]
     found: dict[int, float] = {}
     held: Counter[int] = Counter()
     read = 0
@@ -159,16 +164,19 @@ def scores(
             break
         postings = _postings(connection, term, seen, None if every else _MOST_POSTINGS)
         read += len(postings)
-        _add(found, postings, seen, frequency[term])
+        _add(found, postings, wanted[term] * _weight(seen, frequency[term]), seen)
         held.update(row for row, _, _ in postings if every)
     return {row: score for row, score in found.items() if not every or held[row] == len(used)}
 
 
+def _weight(seen: Visible, frequency: int) -> float:
+    return log(1 + (seen.lessons - frequency + 0.5) / (frequency + 0.5)) * (_K1 + 1)
+
+
 def _add(
-    found: dict[int, float], postings: list[tuple[int, int, int]], seen: Visible, frequency: int
+    found: dict[int, float], postings: list[tuple[int, int, int]], weight: float, seen: Visible
 ) -> None:
     """Add what one word is worth to each lesson that holds it."""
-    weight = log(1 + (seen.lessons - frequency + 0.5) / (frequency + 0.5)) * (_K1 + 1)
     least, slope = _K1 * (1 - _B), _K1 * _B * seen.lessons / max(1, seen.words)
     for row, count, words in postings:
         found[row] = found.get(row, 0.0) + weight * count / (count + least + slope * words)
@@ -201,7 +209,7 @@ def outside(
     )
     where = _in([int(part) for (part,) in parts])
     found: dict[int, None] = {}
-    for term in terms:
+    for term in dict.fromkeys(terms):
         rows = connection.execute(
             f"SELECT lesson FROM posting WHERE term = ? AND {where} ORDER BY lesson DESC LIMIT ?",
             (term, _MOST_OUTSIDE - len(found)),

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import structlog
 import trio
+from msgspec.structs import asdict
 
 from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
@@ -22,11 +23,12 @@ from memoryd.index.deciding import Relabelled, Wish
 from memoryd.index.explaining import Explained
 from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.labels import Label
+from memoryd.serve.announcing import Announcer
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
-from memoryd.serve.telling import Rebuilding, Told, rebuild_view
-from memoryd.serve.topics import Topic, Topics
-from memoryd.serve.turning import Listener, Turn, keys, take
+from memoryd.serve.telling import Rebuilding
+from memoryd.serve.topics import Topics
+from memoryd.serve.turning import Listener, Turn, take
 
 Result = TypeVar("Result")
 
@@ -37,8 +39,7 @@ CALLER_S = 2.0
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
 SYNC_S = 10.0
-"""How long forgetting waits for what is on the disk to be read first."""
-PROGRESS_S = 0.5
+"""How long the owner's acts wait for what is on the disk."""
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
@@ -50,7 +51,7 @@ class Keeper:
 
     def __init__(self, settings: Settings, readers: Readers, topics: Topics | None = None) -> None:
         self.settings, self._readers = settings, readers
-        self._topics = topics
+        self._announcer = Announcer(topics)
         self.rebuilding: Rebuilding | None = None
         self._index: Index | None = None
         self._slot = trio.CapacityLimiter(1)
@@ -151,15 +152,8 @@ class Keeper:
 
         Raises: Busy while the index is rebuilt, Unavailable, and what `Index.forget` raises.
         """
-        with trio.move_on_after(
-            SYNC_S
-        ):  # where reading stands still, what is read can be forgotten
-            await self.synced(None)
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        if self.rebuilding is not None and self.rebuilding.state == "running" and not dry:
-            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
-        work = partial(self._index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
+        open_index = await self._all_read(writes=not dry)
+        work = partial(open_index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
         done = await self._write(work)
         if not dry:
             log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
@@ -168,35 +162,34 @@ class Keeper:
 
     async def remember(self, act: str) -> tuple[int, int]:
         """Take an act of forgetting back, and return once its logs are read again."""
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        counts = await self._write(self._index.remember, act)
+        open_index = await self._all_read(writes=True)
+        counts = await self._write(open_index.remember, act)
         log.info("remembered", job=act, logs=counts[0])
         await self.synced(None)
         return counts
 
     async def explain(self, log: str) -> Explained:
-        """Return why the rows of a log have their labels, once all that is on disk is read."""
-        with trio.move_on_after(SYNC_S):
-            await self.synced(None)
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        return await self._write(self._index.explain, log)
+        """Return why the rows of a log have their labels. Raises: what `Index.explain` raises."""
+        return await self._write((await self._all_read(writes=False)).explain, log)
 
     async def relabel(self, name: str, wish: Wish) -> Relabelled:
-        """Give rows of a log the owner's own label.
+        """Give rows of a log the owner's own label. Raises: Busy, and what `Index.relabel` raises."""
+        done = await self._write((await self._all_read(writes=True)).relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
 
-        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.relabel` raises.
+    async def _all_read(self, *, writes: bool) -> Index:
+        """Return the index once all that is on disk is read, or reading stands still.
+
+        Raises: Unavailable; Busy for one who writes while it is rebuilt.
         """
         with trio.move_on_after(SYNC_S):
             await self.synced(None)
         if self._index is None:
             raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        if self.rebuilding is not None and self.rebuilding.state == "running":
+        if writes and self.rebuilding is not None and self.rebuilding.state == "running":
             raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
-        done = await self._write(self._index.relabel, name, wish)
-        log.info("relabelled", rows=done.rows)
-        return done
+        return self._index
 
     async def purged(self) -> None:
         """Return when no word of a deleted row is left in the index's files."""
@@ -244,7 +237,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(take, open_index, sweep, self._follows("record"))
+            turn = await self._write(take, open_index, sweep, self._announcer.followed)
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -265,8 +258,7 @@ class Keeper:
         if turn.generation != self._generation:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
-        if self._topics is not None:
-            self._topics.records(turn.fresh)
+        self._announcer.rows(turn.fresh)
         if self.listener is not None and turn.told:
             self.listener.hear(turn.told)
         if turn.fault != self._fault:
@@ -276,7 +268,7 @@ class Keeper:
             )
         if not turn.more and not turn.fault:
             if self._settled == 0:
-                log.info("read all that was there", **keys(self._read))
+                log.info("read all that was there", **asdict(self._read))
             if self.listener is not None and self._settled < self._sweeps:
                 self.listener.look()
             self._settled = self._sweeps
@@ -287,14 +279,14 @@ class Keeper:
             await trio.to_thread.run_sync(self._readers.shut)
         self._generation = generation
         self._readers.open()
-        self._tell("index", {"generation": generation})
+        self._announcer.index(generation)
         log.info("the index is served", generation=generation[:8])
 
     async def _unready(self, turn: Turn) -> None:
         """Serve nothing, and see that a rebuild is under way."""
         if self._generation:
             self._generation = ""
-            self._tell("index", {"generation": None})
+            self._announcer.index(None)
             await trio.to_thread.run_sync(self._readers.withdraw)
         running = self.rebuilding is not None and self.rebuilding.state == "running"
         if not running and trio.current_time() >= self._rebuild_at:
@@ -305,11 +297,11 @@ class Keeper:
         """Build a new index in a process of its own and put it in the place of the old one."""
         log.info("rebuilding the index", job=job.job)
         work = Rebuild(self.settings)
-        self._nursery.start_soon(self._tell_progress, job)
+        self._nursery.start_soon(self._announcer.rebuild, job)
         try:
             built = await self._build(work, job)
             await self._write(partial(self._publish, built))
-            self._tell("index", {"generation": self._generation})
+            self._announcer.index(self._generation)
         except MemorydError as error:
             log.warning("the rebuild failed", job=job.job, code=error.code, problem=error.message)
             self._failed(job, error)
@@ -318,27 +310,11 @@ class Keeper:
             self._failed(job, Internal("a fault of memoryd", remedy="find the job in its log"))
         else:
             job.state, job.counts, job.seconds = "done", built.counts, built.seconds
-            log.info("rebuilt the index", job=job.job, seconds=built.seconds, **keys(built.counts))
-        self._publish_progress(job)
+            log.info(
+                "rebuilt the index", job=job.job, seconds=built.seconds, **asdict(built.counts)
+            )
+        self._announcer.rebuilt(job)
         self._wake.set()
-
-    async def _tell_progress(self, job: Rebuilding) -> None:
-        """Tell the owner twice a second how far a rebuild is."""
-        while job.state == "running":
-            self._publish_progress(job)
-            await trio.sleep(PROGRESS_S)
-
-    def _publish_progress(self, job: Rebuilding) -> None:
-        self._tell("progress", rebuild_view(job) or {}, owner=True)
-
-    def _follows(self, topic: Topic) -> bool:
-        """Say whether somebody is told of `topic`."""
-        return self._topics is not None and self._topics.wanted(topic)
-
-    def _tell(self, topic: Topic, told: Told, *, owner: bool = False) -> None:
-        """Tell of something that holds no stored text."""
-        if self._topics is not None:
-            self._topics.publish(topic, told, owner=owner, labelled=False)
 
     def _failed(self, job: Rebuilding, error: MemorydError) -> None:
         job.state, job.error, job.remedy = "failed", error.message, error.remedy

@@ -197,10 +197,10 @@ class Learner:
             return given
         if place is not None and given.first < done and self._stands(place, given):
             return given
-        known = self._logs().get(given.key)
-        if known is None:
+        there = self._logs().get(given.key)
+        if there is None:
             return None
-        self._now = chain(self._again(given.key, known), (given,))
+        self._now = chain(self._again(given.key, there), (given,))
         return next(self._now, None)
 
     def _stands(self, place: Place, told: Told) -> bool:

@@ -14,13 +14,13 @@ import msgspec
 import trio
 
 from memoryd.db import Deadline
-from memoryd.errors import BadRequest, NotGranted, Unavailable
-from memoryd.errors import Pending as Waits
+from memoryd.errors import BadRequest, NotGranted, Pending, Unavailable
 from memoryd.index.scope import Scope
-from memoryd.labels import Classes, Label, LabelError
+from memoryd.labels import LOWEST, Classes, Label, LabelError
 from memoryd.notes import handles, history, names, reading, verify, waiting
 from memoryd.notes import request as asked
 from memoryd.notes.desk import Notes, owner_asks
+from memoryd.notes.edit import told_label
 from memoryd.notes.reading import View
 from memoryd.notes.request import Edit
 from memoryd.notes.rights import Command
@@ -180,7 +180,7 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
         edit = edit_of(command, args)
         try:
             answer = await _run(desk, lambda notes: notes.edit(edit, who))
-        except Waits as waits:
+        except Pending as waits:
             notices.proposed(desk.topics, desk.classes, waits)
             raise
         notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
@@ -188,7 +188,9 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
         if "snippet" in answer:
             method = f"notes.{command}"
             desk.reads.note(asker, method, _named(answer), answer["label"], caller=who.log)
-        return answer
+            return answer
+        # It tells nothing of what lies there; its own place would lift a session by a note that it wrote itself.
+        return {**answer, "label": told_label(desk.classes, LOWEST)}
 
     return Slow(_form(form), run)
 

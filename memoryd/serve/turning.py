@@ -54,13 +54,3 @@ def take(open_index: Index, sweep: bool, followed: bool) -> Turn:
         open_index.fresh(mark) if followed and counts.indexed else [],
         open_index.take_told(),
     )
-
-
-def keys(counts: Counts) -> dict[str, int]:
-    """Return counts as a line of the daemon's log tells them."""
-    return {
-        "records": counts.records,
-        "indexed": counts.indexed,
-        "left_out": counts.left_out,
-        "unreadable": counts.unreadable,
-    }

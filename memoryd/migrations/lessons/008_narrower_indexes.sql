@@ -5,6 +5,8 @@ CREATE INDEX call_fingerprint ON call(fingerprint, at);
 CREATE INDEX call_failed ON call(fingerprint, project) WHERE ok = 0;
 DROP INDEX call_session;
 CREATE INDEX call_session ON call(session, at);
+DROP INDEX lesson_status;
+CREATE INDEX lesson_stale ON lesson(staled_at) WHERE status = 'stale';
 
 -- Where a lesson's words lie is a number now: a level, a trust and a project have one. What a reader may see is
 -- a few of those numbers, found before any word is looked up. Words are written anew when the database is opened.

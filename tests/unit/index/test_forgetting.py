@@ -226,6 +226,7 @@ def test_a_vanished_copy_goes_with_its_session(world, logs):
         assert (told.copies, told.logs[0].held) == (1, False)
         done = forget(index)
         assert done.copies == 1
+        assert list((world.state / "vanished").glob("*")) == []
         assert b"quince" not in state(world)
         assert dumped(index) == world.fresh()
         with pytest.raises(Conflict, match="gone"):
@@ -519,6 +520,70 @@ def test_copies_that_a_resumed_session_holds_go_with_it_and_do_not_come_back(wor
         assert any("medlar1" in text for text in texts(index))
         assert b"quince" not in state(world)
         assert dumped(index) == world.fresh()
+
+
+def test_tools_of_open_calls_and_of_what_raised_the_log_leave_no_name(world):
+    path = write(world.logs / "a.jsonl", *dated(
+        claude_user("hello", sessionId="s1"),
+        claude_call("quinceopen", {}, "t1", sessionId="s1"),
+        claude_call("quincetool", {}, "t2", sessionId="s1"),
+        claude_result("t2", "", sessionId="s1"),
+        claude_user("above", sessionId="s1"),
+    ))  # fmt: skip
+    with world.index() as index:
+        catch_up(index)
+        assert index.status().sums.why == {"quincetool (no rule)": 1}
+        forget(index)
+        append(path, *dated(claude_user("later", sessionId="s1"), start=50))
+        catch_up(index)
+        assert index.status().sums.why == {"its first record": 1}
+        purged(index)
+        assert b"quince" not in state(world)
+        assert dumped(index) == world.fresh()
+
+
+def test_part_of_a_log_that_was_raised_is_told_without_its_tool(world):
+    write(world.logs / "a.jsonl", *dated(
+        claude_user("hello", sessionId="s1"),
+        claude_call("quincetool", {}, "t2", sessionId="s1"),
+        claude_result("t2", "", sessionId="s1"),
+        claude_user("above", sessionId="s1"),
+    ))  # fmt: skip
+    with world.index() as index:
+        catch_up(index)
+        forget(index, Wanted(session="s1", before=START_MS + 1_500))
+        assert index.status().sums.why == {"a forgotten record": 1}
+        publish(index, index.settings)
+        assert b"quince" not in state(world)
+
+
+def test_a_kept_copy_that_is_put_back_brings_nothing_back(world, logs):
+    with world.index() as index:
+        catch_up(index)
+        logs[0].unlink()
+        catch_up(index)
+        (kept,) = (world.state / "vanished").glob("*")
+        content = kept.read_bytes()
+        forget(index, Wanted(session="s1", before=START_MS + 20_000))
+        left = dumped(index)
+    kept.write_bytes(content)
+    assert world.fresh() == left
+    for path in (world.state / "index").glob("*"):
+        path.unlink()
+    assert world.caught_up() == left
+
+
+def test_what_is_forgotten_while_the_index_is_rebuilt_is_in_no_byte_of_the_new_one(world, logs):
+    from memoryd.index import NoGate, building, opening
+
+    with world.index() as index:
+        catch_up(index)
+        built = building.build(opening.new_temp(index.settings.path), index.settings)
+        forget(index)
+        left = dumped(index)
+        index.publish(built, NoGate())
+        assert dumped(index) == left
+        assert b"quince" not in state(world)
 
 
 def test_a_tomb_covers_by_record_block_and_time():

@@ -1,6 +1,6 @@
 """The way to the daemon: patient before a question is sent, never twice after."""
 
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -12,10 +12,10 @@ link = pytest.importorskip("memoryd.mcp.link", reason="the extra memoryd[mcp] is
 class Daemon:
     """A daemon that is away for some attempts and then answers, or hangs up in the middle of an answer."""
 
-    server = {"methods": ["recall"]}
-
     def __init__(self, away: int = 0, error: Exception | None = None) -> None:
+        self.server = {"methods": ["recall"]}
         self.away, self.error = away, error
+        self.server = {"methods": ["recall"]}
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.closed = 0
 
@@ -34,7 +34,7 @@ class Daemon:
     def close(self) -> None:
         self.closed += 1
 
-    def __enter__(self) -> "Daemon":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
