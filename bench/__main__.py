@@ -32,6 +32,7 @@ MEASURES = (
     "idle",
     "notes",
     "lessons",
+    "linked",
     "forget",
     "mcp",
 )
