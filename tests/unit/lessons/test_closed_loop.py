@@ -16,6 +16,7 @@ def test_a_a_lesson_told_and_nothing_more_is_inconclusive_and_leaves_precision_a
     world.idle("s2")
     rates = world.rates()
     assert (rates.total, rates.inconclusive, rates.precision_rate) == (1, 1, None)
+    assert rates.prevented == 0  # its command never ran
 
 
 def test_b_a_proven_fix_after_the_telling_is_effective():
