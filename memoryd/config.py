@@ -20,7 +20,10 @@ from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.labels import Classes, LabelError
 
-SOURCE_KINDS = ("auto", "native", "claude-code", "codex")
+SOURCE_KINDS = (
+    *("auto", "native", "claude-code", "codex", "opencode", "gemini", "qwen", "pi", "copilot"),
+    *("cursor", "kimi", "droid", "aider", "swe-agent", "openhands", "goose", "cline"),
+)
 GRANTS = (
     "*",
     "recall",

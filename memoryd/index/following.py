@@ -126,19 +126,22 @@ class Following:
         while self._hints:
             path = self._hints.popleft()
             self.notes.due = self.notes.due or self.notes.concerns(path)
-            file = discover.log_at(path, self.settings.roots, self._memory)
-            if file is None:
-                continue
-            key = self.writer.key_of(file)
-            known = self.catalogue.known.get(key)
-            try:
-                seen = identity.seen(file.path.lstat())
-            except OSError:
-                continue  # the next sweep tells what became of it
-            if known is not None and sweeping.another_file(seen, known):
-                self.sweep()  # where is the one that was here?
-            elif sweeping.must_be_read(self.settings, known, file, seen):
-                self.pending.put(key, file)
+            for file in discover.logs_at(path, self.settings.roots, self._memory):
+                self._take_hint(file)
+
+    def _take_hint(self, file: LogFile) -> None:
+        """Let a log wait if it has changed."""
+        key = self.writer.key_of(file)
+        known = self.catalogue.known.get(key)
+        try:
+            seen = identity.look(file)
+        except OSError:
+            return  # the next sweep tells what became of it
+        replaced = known is not None and sweeping.another_file(seen, known)
+        if replaced and file.whole is None:
+            self.sweep()  # where is the one that was here?
+        elif sweeping.must_be_read(self.settings, known, file, seen):
+            self.pending.put(key, file)
 
     def _turns(self, budget: Budget, taken: list[tuple[int, LogFile]], done: list[_Done]) -> None:
         """Give logs their turns until the budget is used up."""

@@ -10,7 +10,7 @@ not mounted) changes nothing and is told as `Found.missing`.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -24,10 +24,11 @@ from memoryd.index.judging import Judge
 from memoryd.index.rows import Source
 from memoryd.index.settings import DAY_MS, Settings
 from memoryd.index.table import Log, Place
-from memoryd.index.writer import Writer, excluded, opened, place_of
+from memoryd.index.writer import Writer, excluded, opened, place_of, same_so_far
 from memoryd.labels import Label
 from memoryd.records import KIND_WORDS
 from memoryd.sources import ADAPTERS, LogFile, discover
+from memoryd.sources.opening import open_below
 
 
 class Found(msgspec.Struct):
@@ -57,7 +58,7 @@ def look(settings: Settings, there: discover.Found, writer: Writer, catalogue: C
     found = Found(missing=[str(root.path) for root in settings.roots if not is_folder(root.path)])
     for file in (*there.logs, *_emptied(settings, there, catalogue)):
         try:
-            seen = identity.seen(file.path.lstat())
+            seen = identity.look(file)
         except OSError:
             continue  # gone since it was listed: the next sweep tells
         key = writer.key_of(file)
@@ -305,8 +306,12 @@ def another_file(seen: Seen, known: Known) -> bool:
 
 def what_is_there(place: Place) -> str:
     """Say what is at a log's path: ``nothing`` of it, ``another format``, or ``unknown``."""
+    adapter = ADAPTERS.get(place.source)
+    how = None if adapter is None else adapter.whole_of(place.log)
+    if how is not None and how.names is not None:
+        return _what_is_inside(place, how.names)
     try:
-        handle = discover.open_below(Path(place.root), place.log)
+        handle = open_below(Path(place.root), place.log)
     except (FileNotFoundError, NotADirectoryError):
         return "nothing"
     except OSError as error:
@@ -315,10 +320,21 @@ def what_is_there(place: Place) -> str:
     return "another format"
 
 
+def _what_is_inside(place: Place, names: Callable[[Path, str], Mapping[str, object]]) -> str:
+    """Say what a database has of a log inside it; what cannot be asked may still be there."""
+    inside, _, name = place.log.rpartition("/")
+    try:
+        return "unknown" if name in names(Path(place.root), inside) else "nothing"
+    except (FileNotFoundError, NotADirectoryError):
+        return "nothing"
+    except OSError:
+        return "unknown"
+
+
 def _same_bytes(file: LogFile, log: Log) -> bool:
     try:
         with opened(file) as (handle, seen):
-            return identity.same(handle, seen, log.seen, log.position.offset, log.marks)
+            return same_so_far(file, log, handle, seen)
     except OSError:
         return False
 

@@ -34,7 +34,7 @@ from memoryd.points import reached
 from memoryd.records import Called, Kind, Record, Said, Unreadable, call_text
 from memoryd.redact import arguments
 from memoryd.rules import Rules
-from memoryd.sources import LogFile, discover, lines
+from memoryd.sources import LogFile, discover, lines, whole
 from memoryd.sources.lines import Position
 
 _MOST_KEPT = 64
@@ -104,6 +104,7 @@ class Turn(msgspec.Struct):
     log: Log
     folding: Folding
     trusted: bool
+    whole: bool
     first_n: int
     counts: Counts = msgspec.field(default_factory=Counts)
 
@@ -140,7 +141,7 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     log.label = folding.state.label
     log.peak = log.peak.join(log.label)
     log.seen = seen
-    log.marks = identity.marks(handle, log.position.offset)
+    log.marks = identity.marks(handle, log.position.offset, whole=turn.whole)
     log.indexed += counts.indexed
     log.left_out += counts.left_out
     log.unreadable += counts.unreadable
@@ -187,7 +188,8 @@ def index_log(
     with opened(file) as (handle, seen):
         try:
             turn = _begin(writer, file, number, handle, seen)
-            more = _read(writer, file, turn, handle, budget)
+            # What was rewritten is replaced in one step, however long that takes.
+            more = _read(writer, file, turn, handle, None if turn.whole else budget)
             if budget is not None:
                 writer.rows.flush()
             reached("catch-up: rows added")
@@ -201,7 +203,15 @@ def index_log(
 
 @contextmanager
 def opened(file: LogFile) -> Iterator[tuple[int, Seen]]:
-    """Open a log and yield its descriptor and status. Raises: OSError, also for what is no regular file."""
+    """Open a log and yield a descriptor of its lines, and what it looked like before they were read.
+
+    Raises: OSError, also for what is no regular file.
+    """
+    if (how := file.whole) is not None:
+        before = identity.look(file)
+        with whole.opened(how, file.root.path, file.log) as lines_of_it:
+            yield lines_of_it, before
+        return
     handle = discover.open_log(file)
     try:
         yield handle, identity.seen(os.fstat(handle))
@@ -244,12 +254,17 @@ def _exclude(writer: Writer, turn: Turn) -> None:
     turn.counts = Counts()
 
 
-def _goes_on(writer: Writer, log: Log, handle: int, seen: Seen) -> bool:
+def _goes_on(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
     """Say whether the file is the one that was read so far, under the floor that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
         return False
-    at = log.position.offset
-    return at == 0 or identity.same(handle, seen, log.seen, at, log.marks)
+    return log.position.offset == 0 or same_so_far(file, log, handle, seen)
+
+
+def same_so_far(file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
+    """Say whether the open log starts with what was read of it. Raises: OSError."""
+    at, is_whole = log.position.offset, file.whole is not None
+    return identity.same(handle, seen, log.seen, at, log.marks, whole=is_whole)
 
 
 def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> Log:
@@ -259,8 +274,7 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
     """
     table.delete(writer.connection, log.id, len(writer.settings.classes))
     fresh = _new_log(writer, file, log.id)
-    at = log.position.offset
-    if at and identity.same(handle, seen, log.seen, at, log.marks):
+    if log.position.offset and same_so_far(file, log, handle, seen):
         return fresh
     settings = writer.settings
     if not label_at_end(settings, file, fresh.label, handle).covers(log.peak):
@@ -312,9 +326,10 @@ def key_of(ids: Ids, file: LogFile) -> int:
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
     """Return the turn of a log as it goes on, or as it starts over."""
     log = progress(writer, file, number)
-    if not _goes_on(writer, log, handle, seen):
+    if not _goes_on(writer, file, log, handle, seen):
         log = _start_over(writer, file, log, handle, seen)
-    return Turn(log, writer.folding(log), file.root.trusted, log.position.records)
+    is_whole = file.whole is not None
+    return Turn(log, writer.folding(log), file.root.trusted, is_whole, log.position.records)
 
 
 def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:

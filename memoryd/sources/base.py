@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from memoryd.records import About, Brought, Item, Link, Record, Unreadable
+from memoryd.sources.whole import Mark, Whole
 from memoryd.sources.wrapped import Along
 
 MAX_DEPTH = 200
@@ -37,6 +38,7 @@ class Adapter(msgspec.Struct, frozen=True):
     `origin(log)`: the link that a log's own path tells.
     `labelled(lines)`: which lines, by their places in the list, give labels of their own; `doubt(raw, line)`
     is why such a line must not be believed, or None.
+    `whole`: how logs are read that are no files of lines, where the harness has such; `parse` takes their lines.
     """
 
     id: str
@@ -50,6 +52,15 @@ class Adapter(msgspec.Struct, frozen=True):
     origin: Callable[[str], Link | None] = lambda log: None
     labelled: Callable[[list[Any]], list[int]] = lambda lines: []
     doubt: Callable[[bytes, Any], str | None] = lambda raw, line: None
+    whole: tuple[Whole, ...] = ()
+
+    def whole_of(self, log: str) -> Whole | None:
+        """Return how the log at a path is read if it is no file of lines."""
+        return next((whole for whole in self.whole if whole.wants(log)), None)
+
+    def may_be_log(self, log: str) -> bool:
+        """Say whether a path can be a log, of lines or whole."""
+        return self.wants(log) or self.whole_of(log) is not None
 
 
 class Root(msgspec.Struct, frozen=True):
@@ -67,12 +78,21 @@ class Root(msgspec.Struct, frozen=True):
 
 
 class LogFile(msgspec.Struct, frozen=True):
-    """One log: `log` is its path below the root, with ``/``; `path` is where to open it."""
+    """One log: `log` is its path below the root, with ``/``; `path` is where to open it.
+
+    Inside a database `log` goes on with the log's name there, and `mark` is what was seen of it.
+    """
 
     root: Root
     adapter: Adapter
     path: Path
     log: str
+    mark: Mark | None = None
+
+    @property
+    def whole(self) -> Whole | None:
+        """Return how the log is read if it is no file of lines."""
+        return self.adapter.whole_of(self.log)
 
 
 class NotJson(ValueError):
