@@ -74,7 +74,11 @@ def _sort(text: str | None, *, marked: bool, heard: bool, before: str) -> str:
         return "owner" if own else "nobody"
     if text.startswith(_OUTPUT):
         return "output"
-    return before if not text.strip() else "reply"
+    if text.strip():
+        return "reply"
+    return (
+        "" if before == "owner" else before
+    )  # the next `#### ` after a blank line is another prompt
 
 
 def _bare(text: str, sort: str) -> str:
@@ -83,7 +87,7 @@ def _bare(text: str, sort: str) -> str:
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line."""
-    kind, words = line.get("aider"), line.get("text")
+    kind, words = loose.string(line.get("aider")), line.get("text")
     items: list[Item] = []
     if kind == "owner":
         loose.say(items, 0, Kind.OWNER, words)

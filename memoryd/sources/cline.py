@@ -92,7 +92,7 @@ def lines(root: Path, log: str) -> Iterator[bytes]:
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
     items: list[Item] = []
-    kind = line.get("ask") if line.get("type") == "ask" else line.get("say")
+    kind = loose.string(line.get("ask") if line.get("type") == "ask" else line.get("say"))
     text = line.get("text")
     if "cline" in line:
         return Record(n, None, items, base.about(None, None, ID))
@@ -104,7 +104,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
         _call(items, kind, text)
     elif kind == "browser_action":
         loose.both(items, 0, None, "browser_action", {}, ok=None)
-    elif isinstance(kind, str) and kind in _BROUGHT:
+    elif kind in _BROUGHT:
         loose.say(items, 0, Kind.SUMMARY, line.get("condensed"))
         items.append(Brought(0, _BROUGHT[kind]))
     elif kind in _META:

@@ -61,14 +61,14 @@ def find(home: Path, env: Mapping[str, str]) -> list[Path]:
 
 def claims(record: Mapping[str, object]) -> bool | None:
     """Say whether a record is one of these events."""
-    kind = record.get("type")
-    known = isinstance(kind, str) and kind.partition(".")[0] in _FAMILIES
+    kind = loose.string(record.get("type"))
+    known = kind.partition(".")[0] in _FAMILIES
     return known and isinstance(record.get("data"), dict) and "id" in record
 
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
-    kind, data = line.get("type"), loose.obj(line.get("data"))
+    kind, data = loose.string(line.get("type")), loose.obj(line.get("data"))
     items: list[Item] = []
     if not isinstance(line.get("data"), dict):
         loose.odd(items, 0, line.get("data"))
@@ -87,7 +87,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
         items.append(Brought(0, "compaction"))
     elif kind in _META:
         items.append(Brought(0, "meta"))
-    elif isinstance(kind, str) and kind in _BROUGHT:
+    elif kind in _BROUGHT:
         items.append(Brought(0, _BROUGHT[kind]))
     elif kind not in _SILENT:
         items += base.unknown(base.text(kind), data, frozenset())
@@ -106,8 +106,8 @@ def _about(kind: object, data: loose.Line) -> About | None:
 
 def _user(items: list[Item], data: loose.Line) -> None:
     theirs = data.get("parentAgentTaskId") or data.get("parentToolCallId") or data.get("agentId")
-    source = data.get("source")
-    if isinstance(source, str) and source not in ("user", "cli"):
+    source = loose.string(data.get("source"))
+    if source not in ("", "user", "cli"):
         items.append(Brought(0, "task-notification"))
     elif isinstance(data.get("content"), str):
         speaker = Kind.ASSISTANT if theirs else Kind.OWNER

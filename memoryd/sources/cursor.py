@@ -66,7 +66,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
 
 
 def _block(items: list[Item], at: int, block: loose.Line, role: object) -> None:
-    kind = block.get("type")
+    kind = loose.string(block.get("type"))
     if kind == "text":
         _speak(items, at, role, block.get("text"))
     elif kind in _CALLS:

@@ -18,8 +18,8 @@ ID = "droid"
 
 _STREAM = frozenset(("tool_call", "tool_result", "completion", "system", "error"))
 _META = frozenset(("error", "todo_state", "session_settings"))
-_BLOCKS = frozenset(("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image"))
 _KEYS = frozenset(("type", "id", "parentId", "timestamp", "sessionId", "session_id"))
+_FOREIGN = frozenset(("data", "message", "parentId", "payload", "role", "sessionId", "uuid"))
 
 
 def find(home: Path, env: Mapping[str, str]) -> list[Path]:
@@ -32,13 +32,13 @@ def find(home: Path, env: Mapping[str, str]) -> list[Path]:
 
 def claims(record: Mapping[str, object]) -> bool | None:
     """Say whether a record is Droid's; a message of plain text could be pi's too."""
-    kind = record.get("type")
+    kind = loose.string(record.get("type"))
     if kind == "session_start":
         return "id" in record
     if kind == "message" and "message" in record:
         message = loose.obj(record.get("message"))
         kinds = {loose.string(block.get("type")) for block in loose.objs(message.get("content"))}
-        if message.get("role") not in ("user", "assistant") or not kinds <= _BLOCKS:
+        if "content" not in message or "toolCall" in kinds or "toolName" in message:
             return False
         return bool(kinds & {"tool_use", "tool_result"}) or None
     named = "session_id" in record or "sessionId" in record
@@ -46,12 +46,13 @@ def claims(record: Mapping[str, object]) -> bool | None:
         return named and "text" in record
     if kind in _STREAM:
         return (named and ("uuid" not in record)) or None
-    return None if kind in ("todo_state", "compaction_state") else False
+    own = loose.has(record, "type", "id", "timestamp") and not _FOREIGN & record.keys()
+    return None if own or kind in ("todo_state", "compaction_state") else False
 
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
-    kind = line.get("type")
+    kind = loose.string(line.get("type"))
     items: list[Item] = []
     if kind == "message":
         _message(items, line)
@@ -99,13 +100,13 @@ def _message(items: list[Item], line: loose.Line) -> None:
         _speak(items, 0, line.get("role"), line.get("text"))
         return
     message = loose.obj(line.get("message"))
-    role, content = message.get("role"), message.get("content")
+    role, content = loose.string(message.get("role")), message.get("content")
     if isinstance(content, str):
         _speak(items, 0, role, content)
     elif not isinstance(content, list) or not isinstance(line.get("message"), dict):
         loose.odd(items, 0, content or line.get("message"))
     for number, block in enumerate(loose.objs(content)):
-        kind = block.get("type")
+        kind = loose.string(block.get("type"))
         if kind == "text":
             _speak(items, number, role, block.get("text"))
         elif kind == "tool_use":

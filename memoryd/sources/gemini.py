@@ -38,7 +38,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
         return loose.has(record, "sessionId", "projectHash") or (
             None if "$set" in record else False
         )
-    if "message" in record or record["type"] not in _TYPES or "id" not in record:
+    if "message" in record or loose.string(record["type"]) not in _TYPES or "id" not in record:
         return False
     return loose.has(record, "timestamp") and ("content" in record or "parts" in record)
 
@@ -60,7 +60,9 @@ def lines(root: Path, log: str) -> Iterator[bytes]:
     else:
         chat = whole.document(root, log)
         header, messages = chat, loose.objs(chat.get("messages", chat.get("history")))
-    kept: loose.Line = {key: header[key] for key in ("sessionId", "projectHash", "kind") if key in header}
+    kept: loose.Line = {
+        key: header[key] for key in ("sessionId", "projectHash", "kind") if key in header
+    }
     yield whole.line({"gemini": "chat", **kept})
     for message in messages:
         # What changes with every rewriting and says nothing would have it read again from its start.
@@ -99,7 +101,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
         told = {key: value for key, value in line.items() if key not in _HEADER}
         return Record(n, None, base.unknown(None, told, frozenset()),
                       base.about(session, None, ID, link), session)  # fmt: skip
-    kind = line.get("type", line.get("role"))
+    kind = loose.string(line.get("type", line.get("role")))
     items: list[Item] = []
     if kind in _OWNER:
         _heard(items, line)

@@ -101,7 +101,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
 
 
 def _block(items: list[Item], at: int, block: loose.Line, role: object, *, hidden: bool) -> None:
-    kind = block.get("type")
+    kind = loose.string(block.get("type"))
     if kind == "text" and not hidden and role in ("user", "assistant"):
         speaker = Kind.OWNER if role == "user" else Kind.ASSISTANT
         loose.say(items, at, speaker, block.get("text"))

@@ -65,12 +65,12 @@ def find(home: Path, env: Mapping[str, str]) -> list[Path]:
 
 def claims(record: Mapping[str, object]) -> bool | None:
     """Say whether a record is one of the wire's."""
-    kind = record.get("type")
-    if kind is None:
-        return loose.obj(record.get("message")).get("type") in _OLD
+    kind = loose.string(record.get("type"))
+    if "type" not in record:
+        return loose.string(loose.obj(record.get("message")).get("type")) in _OLD
     if kind == "metadata":
         return "protocol_version" in record
-    family = kind.partition(".") if isinstance(kind, str) else ("", "", "")
+    family = kind.partition(".")
     if family[0] in _FAMILIES and family[1] and "data" not in record:
         return "time" in record or None
     return None if "time" in record and "timestamp" not in record else False
@@ -80,7 +80,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
     if "type" not in line:
         return _old(line, n)
-    kind = line.get("type")
+    kind = loose.string(line.get("type"))
     items: list[Item] = []
     if kind in _TURNS:
         _turn(items, line)
@@ -93,7 +93,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     elif kind == "context.apply_compaction":
         loose.say(items, 0, Kind.SUMMARY, line.get("summary"))
         items.append(Brought(0, "compaction"))
-    elif isinstance(kind, str) and kind in _BROUGHT:
+    elif kind in _BROUGHT:
         items.append(Brought(0, _BROUGHT[kind]))
     elif kind not in _SILENT:
         items += base.unknown(base.text(kind), line, _KEYS)
@@ -127,7 +127,7 @@ def _parts(items: list[Item], given: object, speaker: Kind) -> None:
 
 
 def _part(items: list[Item], number: int, part: loose.Line, speaker: Kind) -> None:
-    kind = part.get("type")
+    kind = loose.string(part.get("type"))
     if kind == "text":
         loose.say(items, number, speaker, part.get("text"))
     elif kind != "think":
@@ -144,7 +144,7 @@ def _appended(message: loose.Line) -> str:
 
 
 def _event(items: list[Item], event: loose.Line) -> None:
-    kind = event.get("type")
+    kind = loose.string(event.get("type"))
     if kind == "content.part":
         _part(items, 0, loose.obj(event.get("part")), Kind.ASSISTANT)
     elif kind == "tool.call":
@@ -161,7 +161,7 @@ def _event(items: list[Item], event: loose.Line) -> None:
 
 def _old(line: loose.Line, n: int) -> Record:
     message = loose.obj(line.get("message"))
-    kind, payload = message.get("type"), loose.obj(message.get("payload"))
+    kind, payload = loose.string(message.get("type")), loose.obj(message.get("payload"))
     items: list[Item] = []
     if kind in ("TurnBegin", "SteerInput"):
         _parts(items, payload.get("user_input"), Kind.OWNER)

@@ -202,7 +202,7 @@ def made(
     kept = {key: session.get(key) for key in ("id", "parentID", "directory")}
     yield whole.line({"opencode": "session", **kept})
     for message, parts in messages:
-        role = message.get("role")
+        role = loose.string(message.get("role"))
         made_at = loose.obj(message.get("time")).get("created")
         about = {"role": role, "child": child, "summary": message.get("summary") is True,
                  "time": made_at}  # fmt: skip
@@ -213,7 +213,7 @@ def made(
 
 def _kept(part: loose.Line) -> loose.Line:
     """Return what is read of a part; of an unknown kind all."""
-    kind = part.get("type")
+    kind = loose.string(part.get("type"))
     if kind in _SILENT:
         return {"type": kind}
     if kind == "tool":
@@ -229,7 +229,7 @@ def _kept(part: loose.Line) -> loose.Line:
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
-    kind, items = line.get("opencode"), list[Item]()
+    kind, items = loose.string(line.get("opencode")), list[Item]()
     ts = loose.when(line.get("time"))
     if kind == "session":
         session, parent = base.text(line.get("id")), base.text(line.get("parentID"))
@@ -245,7 +245,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
 
 
 def _part(items: list[Item], part: loose.Line, line: loose.Line) -> None:
-    kind = part.get("type")
+    kind = loose.string(part.get("type"))
     if kind == "text":
         _text(items, part, line)
     elif kind == "tool":
@@ -264,7 +264,7 @@ def _part(items: list[Item], part: loose.Line, line: loose.Line) -> None:
 
 
 def _text(items: list[Item], part: loose.Line, line: loose.Line) -> None:
-    role, words = line.get("role"), part.get("text")
+    role, words = loose.string(line.get("role")), part.get("text")
     if not isinstance(words, str):
         loose.odd(items, 0, words)
     elif part.get("synthetic") is True or part.get("ignored") is True:

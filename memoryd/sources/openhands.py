@@ -62,14 +62,14 @@ def lines(root: Path, log: str) -> Iterator[bytes]:
         if name.startswith("event-") and name.endswith(".json"):
             event = loose.obj(whole.document(root, f"{folder}/{name}"))
             kept = {key: value for key, value in event.items() if key not in _UNREAD}
-            if event.get("kind") in _RESULTS:
+            if loose.string(event.get("kind")) in _RESULTS:
                 kept["is_error"] = loose.obj(event.get("observation")).get("is_error")
             yield whole.line(kept)
 
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
-    kind, items = line.get("kind"), list[Item]()
+    kind, items = loose.string(line.get("kind")), list[Item]()
     about = None
     if "openhands" in line:
         about = base.about(base.text(line.get("id")), base.text(line.get("workspace")), ID)

@@ -19,8 +19,8 @@ ID = "pi"
 _SILENT = frozenset(("model_change", "thinking_level_change", "session_info", "label", "leaf"))
 _ENTRIES = _SILENT | {"message", "compaction", "branch_summary", "custom", "custom_message"}
 _KEYS = frozenset(("type", "id", "parentId", "timestamp", "agent"))
-_BLOCKS = frozenset(("text", "thinking", "toolCall", "image"))
-_ROLES = frozenset(("user", "assistant", "toolResult", "bashExecution", "system"))
+_OTHERS = frozenset(("tool_use", "tool_result"))
+"""Blocks that Droid's messages have, which are else the same."""
 
 
 def find(home: Path, env: Mapping[str, str]) -> list[Path]:
@@ -36,14 +36,16 @@ def find(home: Path, env: Mapping[str, str]) -> list[Path]:
 
 def claims(record: Mapping[str, object]) -> bool | None:
     """Say whether a record is an entry of pi's; a message of plain text could be another's too."""
-    kind = record.get("type")
+    kind = loose.string(record.get("type"))
     if kind == "session":
         return loose.has(record, "id", "cwd") and "payload" not in record
     if kind == "message":
-        message = loose.obj(record.get("message"))
+        message = record.get("message")
+        if not isinstance(message, dict):
+            return None
         blocks = message.get("content")
         kinds = {loose.string(block.get("type")) for block in loose.objs(blocks)}
-        if message.get("role") not in _ROLES or not kinds <= _BLOCKS:
+        if ("content" not in message and "command" not in message) or kinds & _OTHERS:
             return False
         return "toolCall" in kinds or message.get("role") == "toolResult" or None
     if kind in _ENTRIES:
@@ -53,7 +55,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
-    kind = line.get("type")
+    kind = loose.string(line.get("type"))
     about = _about(line) if kind == "session" else None
     uuid = base.text(line.get("id"))
     return Record(n, loose.when(line.get("timestamp")), _items(line, kind), about, uuid)
@@ -88,7 +90,7 @@ def _items(line: loose.Line, kind: object) -> list[Item]:
 
 
 def _message(items: list[Item], message: loose.Line) -> None:
-    role, content = message.get("role"), message.get("content")
+    role, content = loose.string(message.get("role")), message.get("content")
     if role == "toolResult":
         ok = loose.flag(message.get("isError"), of=False)
         call, tool = message.get("toolCallId"), message.get("toolName")
@@ -111,7 +113,7 @@ def _message(items: list[Item], message: loose.Line) -> None:
 
 
 def _block(items: list[Item], number: int, block: loose.Line, speaker: Kind) -> None:
-    kind = block.get("type")
+    kind = loose.string(block.get("type"))
     if kind == "text":
         loose.say(items, number, speaker, block.get("text"))
     elif kind == "toolCall":

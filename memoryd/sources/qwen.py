@@ -42,7 +42,7 @@ def find(home: Path, env: Mapping[str, str]) -> list[Path]:
 
 def claims(record: Mapping[str, object]) -> bool | None:
     """Say whether a record is Qwen's and not Claude Code's: it has parts, or a payload of its own."""
-    if record.get("type") not in _TYPES or not loose.has(record, "sessionId", "uuid"):
+    if loose.string(record.get("type")) not in _TYPES or not loose.has(record, "sessionId", "uuid"):
         return False
     parts = loose.obj(record.get("message")).get("parts")
     return isinstance(parts, list) or "systemPayload" in record
@@ -50,7 +50,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
-    kind, items = line.get("type"), list[Item]()
+    kind, items = loose.string(line.get("type")), list[Item]()
     message = loose.obj(line.get("message"))
     if kind == "system":
         _system(items, line)
@@ -84,7 +84,7 @@ def _about(line: loose.Line, n: int, begun: bool) -> About | None:
 
 
 def _part(items: list[Item], number: int, part: loose.Line, line: loose.Line) -> None:
-    kind = line.get("type")
+    kind = loose.string(line.get("type"))
     if (called := part.get("functionCall")) is not None:
         called = loose.obj(called)
         name, args = loose.string(called.get("name")), loose.args_of(called.get("args"))
@@ -120,12 +120,12 @@ def _hear(items: list[Item], number: int, heard: object, line: loose.Line) -> No
 
 
 def _system(items: list[Item], line: loose.Line) -> None:
-    subtype = line.get("subtype")
+    subtype = loose.string(line.get("subtype"))
     if subtype == "slash_command":
         payload = loose.obj(line.get("systemPayload"))
         if "outputHistoryItems" not in payload:  # the record of its end repeats the command
             loose.say(items, 0, Kind.OWNER, payload.get("rawCommand"))
-    if isinstance(subtype, str) and subtype in _SYSTEM:
+    if subtype in _SYSTEM:
         items.append(Brought(0, _SYSTEM[subtype]))
     else:
         items += base.unknown(f"system/{subtype}", line, _KEYS | {"subtype"})

@@ -50,7 +50,7 @@ _READ = ("action", "thought", "response", "tool_calls")
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
-    kind, items = line.get("swe"), list[Item]()
+    kind, items = loose.string(line.get("swe")), list[Item]()
     about = None
     if kind == "run":
         about = base.about(None, None, ID)
