@@ -10,6 +10,7 @@ read either and brings nothing from outside (thinking).
     kind.put(folder, [kind.owner("hello"), *kind.call("bash", {"command": "ls"}, "c1", "a.py")])
 """
 
+import itertools
 import json
 import shutil
 import sqlite3
@@ -24,6 +25,7 @@ Entry = Any
 OneWord = Callable[[str], Entry]
 
 MS = 1_767_323_045_000
+_later = itertools.count(MS + 1000)
 
 
 class Kind(NamedTuple):
@@ -484,7 +486,8 @@ def opencode_rows(
                          (name, session, now, now, json.dumps({"role": role, **message})))  # fmt: skip
         database.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)",
                          (f"{name}_p", name, session, now, now, json.dumps(part)))  # fmt: skip
-    database.execute("UPDATE session SET time_updated = ? WHERE id = ?", (MS + start + 99, session))
+    # Whatever changes has a later time of its last change than anything before it.
+    database.execute("UPDATE session SET time_updated = ? WHERE id = ?", (next(_later), session))
     database.execute("COMMIT")
 
 
