@@ -21,7 +21,18 @@ from bench.generate import generate
 from bench.row import Row
 from memoryd.clock import now_ms, rfc3339
 
-MEASURES = ("decode", "redact", "rebuild", "query", "rpc", "latency", "cold", "idle", "trees", "notes")
+MEASURES = (
+    "decode",
+    "redact",
+    "rebuild",
+    "query",
+    "rpc",
+    "latency",
+    "cold",
+    "idle",
+    "trees",
+    "notes",
+)
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 
 

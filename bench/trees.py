@@ -6,6 +6,7 @@ time from a changed part to a hit over the socket.
 """
 
 import json
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ SECONDS = 70.0
 """Long enough to hold two of the daemon's sweeps."""
 
 STEPS = 40
+LONG_AGO = time.time() - 10 * 24 * 3600
+"""When they were last changed: most sessions are older than a day."""
 
 
 def rows(corpus: Path) -> list[Row]:
@@ -26,11 +29,16 @@ def rows(corpus: Path) -> list[Row]:
     del corpus
     with tempfile.TemporaryDirectory(prefix="md-trees-") as folder:
         home = Path(folder)
-        paths = _sessions(home / ".local" / "share" / "opencode" / "storage")
+        data = home / ".local" / "share"
+        data.mkdir(parents=True)
+        made = [path.relative_to(home / "made") for path in _sessions(home / "made" / "storage")]
+        paths = [data / "opencode" / path for path in made]
         with Daemon(home, user_home=home) as daemon:
             daemon.start()
+            (home / "made").rename(data / "opencode")
             with daemon.client() as memory:
-                memory.call("sync", deadline_ms=300_000)
+                for _ in range(3):  # read; known; at rest
+                    memory.call("sync", deadline_ms=300_000)
             before = _cpu(daemon.pid)
             time.sleep(SECONDS)
             ours = (_cpu(daemon.pid) - before) / SECONDS
@@ -53,7 +61,12 @@ def _sessions(store: Path) -> list[Path]:
     made = []
     for number in range(SESSIONS):
         session = f"s{number}"
-        told = {"id": session, "projectID": "p", "directory": "/w", "time": {"created": 1, "updated": 2}}
+        told = {
+            "id": session,
+            "projectID": "p",
+            "directory": "/w",
+            "time": {"created": 1, "updated": 2},
+        }
         made.append(_write(store / "session" / "p" / f"{session}.json", told))
         for place in range(MESSAGES):
             message = f"{session}m{place}"
@@ -69,6 +82,7 @@ def _sessions(store: Path) -> list[Path]:
 def _write(path: Path, told: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.write_text(json.dumps(told))
+    os.utime(path, (LONG_AGO, LONG_AGO))
     return path
 
 

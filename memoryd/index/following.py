@@ -18,6 +18,7 @@ from memoryd.index import identity, schema, sweeping, table, vanished
 from memoryd.index.catalogue import Catalogue
 from memoryd.index.notes import NoteRows, index_notes
 from memoryd.index.pending import Pending
+from memoryd.index.resting import Resting
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
 from memoryd.index.writer import Budget, Turn, TurnFailed, Writer, index_log
@@ -42,6 +43,7 @@ class Following:
             self.notes = NoteRows(settings, connection)
         self.writer = Writer(connection, settings, next_id)
         self.pending = Pending()
+        self._resting = Resting()
         self.missing: list[str] = []
         self.skipped: list[discover.Skipped] = []
         self.unusable: list[str] = []
@@ -95,7 +97,7 @@ class Following:
         """
         self.notes.due = True
         there = discover.discover(self.settings.roots, self._memory)
-        found = sweeping.look(self.settings, there, self.writer, self.catalogue)
+        found = sweeping.look(self.settings, there, self.writer, self.catalogue, self._resting)
         mark = self.writer.rows.mark()
         try:
             with db.transaction(self.connection):

@@ -21,6 +21,7 @@ from memoryd.index import floors, identity, table, vanished
 from memoryd.index.catalogue import Catalogue, Known
 from memoryd.index.identity import Seen
 from memoryd.index.judging import Judge
+from memoryd.index.resting import Resting
 from memoryd.index.rows import Source
 from memoryd.index.settings import DAY_MS, Settings
 from memoryd.index.table import Log, Place
@@ -53,17 +54,26 @@ class Settled(msgspec.Struct):
     unusable: list[str] = []
 
 
-def look(settings: Settings, there: discover.Found, writer: Writer, catalogue: Catalogue) -> Found:
+def look(
+    settings: Settings,
+    there: discover.Found,
+    writer: Writer,
+    catalogue: Catalogue,
+    resting: Resting | None = None,
+) -> Found:
     """Return what the folders hold and which logs must be read, from what `discover` found `there`."""
+    resting = Resting() if resting is None else resting
+    resting.next_round()
     found = Found(missing=[str(root.path) for root in settings.roots if not is_folder(root.path)])
     for file in (*there.logs, *_emptied(settings, there, catalogue)):
+        key = writer.key_of(file)
+        known = catalogue.known.get(key)
         try:
-            seen = identity.look(file)
+            rests = known is not None and resting.rests(key, file, known)
+            seen = known.seen if known is not None and rests else identity.look(file)
         except OSError:
             continue  # gone since it was listed: the next sweep tells
-        key = writer.key_of(file)
         found.files[key], found.sizes[key] = file, seen
-        known = catalogue.known.get(key)
         if must_be_read(settings, known, file, seen) or _floor_moved(writer, key, known):
             found.changed[key] = file
     return found

@@ -303,7 +303,7 @@ def _tell(root: Path, log: str) -> Adapter | str | None:
 
 
 def _is_database(log: str) -> bool:
-    return any(
+    return log.endswith(".db") and any(
         (how := adapter.whole_of(log)) is not None and how.form == "sqlite"
         for adapter in ADAPTERS.values()
     )

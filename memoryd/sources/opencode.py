@@ -62,8 +62,17 @@ def look(root: Path, log: str) -> Mark:
     store, session = _store(log), PurePosixPath(log).stem
     messages = whole.listed(root, f"{store}message/{session}")
     parts = [status for name, _ in messages for _, status in _part_files(root, store, name)]
-    file = dict(whole.listed(root, str(PurePosixPath(log).parent)))[PurePosixPath(log).name]
-    return whole.mark_of(file, [*(status for _, status in messages), *parts])
+    return whole.mark_of((root / log).lstat(), [*(status for _, status in messages), *parts])
+
+
+def glance(root: Path, log: str) -> tuple[int, ...]:
+    """Return what changes when a session is taken up again. Raises: OSError."""
+    file = (root / log).lstat()
+    folder = root / f"{_store(log)}message" / PurePosixPath(log).stem
+    try:
+        return file.st_mtime_ns, file.st_size, folder.lstat().st_mtime_ns
+    except FileNotFoundError:
+        return file.st_mtime_ns, file.st_size
 
 
 def _store(log: str) -> str:
@@ -310,6 +319,7 @@ ADAPTER = base.Adapter(
             claims=is_session,
             lines=tree_lines,
             look=look,
+            glance=glance,
             main=main,
             leaves_out=leaves_out,
         ),

@@ -48,8 +48,14 @@ def is_state(found: object) -> bool:
 def look(root: Path, log: str) -> Mark:
     """Return the mark of a conversation's files. Raises: OSError."""
     folder = PurePosixPath(log).parent.as_posix()
-    state = dict(whole.listed(root, folder.removeprefix(".")))[STATE]
-    return whole.mark_of(state, [status for _, status in whole.listed(root, f"{folder}/events")])
+    events = [status for _, status in whole.listed(root, f"{folder}/events")]
+    return whole.mark_of((root / log).lstat(), events)
+
+
+def glance(root: Path, log: str) -> tuple[int, ...]:
+    """Return what changes when a conversation is taken up again. Raises: OSError."""
+    file, folder = (root / log).lstat(), (root / log).with_name("events").lstat()
+    return file.st_mtime_ns, file.st_size, folder.st_mtime_ns
 
 
 def lines(root: Path, log: str) -> Iterator[bytes]:
@@ -152,6 +158,7 @@ ADAPTER = base.Adapter(
             claims=is_state,
             lines=lines,
             look=look,
+            glance=glance,
             main=_main,
             leaves_out=lambda names: frozenset(("events",)) if STATE in names else frozenset(),
         ),

@@ -50,7 +50,8 @@ class Whole(msgspec.Struct, frozen=True):
 
     `wants(log)`: whether a path below a root can be such a log. `form` and `claims`: what is decided on:
     a decoded document, the start of a text, or the names of a database's tables. `lines(root, log)`: the
-    records. `look(root, log)`: the mark, where one file's status is not enough. `names(root, log)`: the
+    records. `look(root, log)`: the mark, where one file's status is not enough; `glance(root, log)`: what tells
+    for less that a session at rest was taken up again (`memoryd.index.resting`). `names(root, log)`: the
     logs inside one file, by name. `main(root, log)`: the log that a changed file is a part of.
     `leaves_out(names)`: which folders beside these names hold parts of logs and no logs.
     """
@@ -60,6 +61,7 @@ class Whole(msgspec.Struct, frozen=True):
     claims: Callable[[Any], bool]
     lines: Callable[[Path, str], Iterable[bytes]]
     look: Callable[[Path, str], Mark] | None = None
+    glance: Callable[[Path, str], tuple[int, ...]] | None = None
     names: Callable[[Path, str], dict[str, Mark]] | None = None
     main: Callable[[Path, str], str | None] = lambda root, log: None
     leaves_out: Callable[[frozenset[str]], frozenset[str]] = lambda names: frozenset()
