@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench replay device-check clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons replay device-check clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "setup: this Python cannot make virtual environments (python3-venv is missing). Remedy: apt-get install python3-venv"; exit 1; }
 	@echo "setup: $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp]' --constraint constraints.txt
 	@$(BIN)/python -m compileall -q memoryd bxctl
 	@touch $@
 
@@ -64,6 +64,9 @@ docs: $(STAMP)  ## only the docs tests
 
 bench: $(STAMP)  ## the table of ratios of docs/implementer-log.md
 	@$(BIN)/python -m bench
+
+bench-lessons: $(STAMP)  ## are lessons found? five ways to answer, two corpora (docs/lessons.md)
+	@$(BIN)/python -m bench.retrieval
 
 replay: $(STAMP)  ## recorded sessions through the code that learns; CORPUS=DIR adds its session logs
 	@$(BIN)/bxctl memory lessons replay tests/replay/fixtures $(if $(CORPUS),$(CORPUS)/sessions)

@@ -32,6 +32,9 @@ MEASURES = (
     "idle",
     "trees",
     "notes",
+    "lessons",
+    "forget",
+    "mcp",
 )
 LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 

@@ -7,15 +7,20 @@ daemon is a real one on a home of its own; its CPU is not counted. Bytecode is c
 
 import json
 import os
+import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from bench.row import Row, command_cpu, interleaved, pinned
+from bench.row import Row, command_cpu, interleaved, pinned, wall_seconds
 from examples.disposable import Daemon
 
 ROUNDS = 41
+HOOK_ROUNDS = 21
 TARGET_MS = 60.0
+HOOK_TARGET_MS = 30.0
+HOOK_LIMIT_MS = 200.0
 SESSION = (
     {"kind": "session", "session": "shop", "project": "/home/ada/shop"},
     {"kind": "owner", "text": "cap the retry backoff at thirty seconds"},
@@ -54,6 +59,7 @@ def _measured(env: dict[str, str]) -> list[Row]:
         "client": [sys.executable, "-c", "import memoryd.client"],
         "click": [sys.executable, "-c", "import memoryd.client, json, click"],
         "help": [bxctl, "memory", "search", "--help"],
+        "hook": [bxctl, "hook", "claude-code", "SessionStart"],
     }
     taken = interleaved(
         {name: lambda argv=argv: command_cpu(argv, env) for name, argv in commands.items()},
@@ -74,7 +80,33 @@ def _measured(env: dict[str, str]) -> list[Row]:
             detail=detail,
         ),
         Row("the same with --json", against, more["search --json"], TARGET_MS, unit="ms"),
+        Row("bxctl hook, cold, CPU", against, more["hook"], HOOK_TARGET_MS, unit="ms"),
+        _held_up(env),
     ]
+
+
+def _held_up(env: dict[str, str]) -> Row:
+    """Return how long a hook takes from start to exit where the daemon accepts and says nothing."""
+    bxctl = str(Path(sys.executable).with_name("bxctl"))
+    with tempfile.TemporaryDirectory(prefix="md-hook-") as folder:
+        path = Path(folder, "hung.sock")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as hung:
+            hung.bind(str(path))
+            hung.listen(ROUNDS)
+            argv = [bxctl, "hook", "claude-code", "SessionStart", "--socket", str(path)]
+
+            def run() -> None:
+                subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, check=True)
+
+            taken = sorted(wall_seconds(run) * 1_000 for _ in range(HOOK_ROUNDS))
+    return Row(
+        "bxctl hook, daemon hangs, start to exit",
+        f"{HOOK_ROUNDS} runs, the longest",
+        taken[-1],
+        HOOK_LIMIT_MS,
+        unit="ms",
+        detail=f"median {taken[len(taken) // 2]:.0f} ms",
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """`python -m bxctl`: the same as the command `bxctl`."""
 
-from bxctl.main import main
+from bxctl.entry import main
 
 main()

@@ -82,6 +82,23 @@ class Context(NamedTuple):
         output.say(f"{down.message}; answering from the index as it was {reader.age}")
         return reader
 
+    def lessons(self) -> Memory:
+        """Return the daemon, or with a word to the person a reader of the lessons. Raises: MemorydError."""
+        try:
+            return self.daemon()
+        except Unavailable as missing:
+            if self.socket is not None and "/" in self.socket:
+                raise
+            down = missing
+        from bxctl import lessons_shelf
+
+        try:
+            reader = lessons_shelf.open_lessons(self.env, self._configured())
+        except MemorydError as error:
+            raise type(error)(f"{down.message}, and {error.message}", remedy=error.remedy) from None
+        output.say(f"{down.message}; answering from the lessons themselves")
+        return reader
+
     def _configured(self) -> "config.Socket":
         """Return the configured socket that is meant. Raises: BadRequest for none, ConfigError."""
         from memoryd import config

@@ -153,6 +153,15 @@ Tree = dict[str, "str | Tree"]
 TREE: Tree = {
     "status": "bxctl.status",
     "reindex": "bxctl.reindex",
+    "install": "bxctl.install",
+    "uninstall": "bxctl.install",
+    "doctor": "bxctl.doctor",
+    "hook": {
+        "claude-code": "bxctl.hooks",
+        "codex": "bxctl.hooks",
+        "opencode": "bxctl.hooks",
+    },
+    "mcp": "bxctl.mcp",
     "memory": {
         "search": "bxctl.memory",
         "show": "bxctl.memory",
@@ -161,9 +170,26 @@ TREE: Tree = {
         "stats": "bxctl.listings",
         "dump": "bxctl.memory",
         "sync": "bxctl.memory",
+        "reads": "bxctl.reads",
+        "forget": "bxctl.forget",
+        "block": "bxctl.block",
+        "label": "bxctl.label",
         "lessons": {
-            "replay": "bxctl.lessons",
+            "query": "bxctl.lessons_tools",
+            "get": "bxctl.lessons_tools",
+            "recall": "bxctl.lessons_tools",
+            "why": "bxctl.lessons_tools",
+            "save": "bxctl.lessons_tools",
+            "feedback": "bxctl.lessons_tools",
+            "status": "bxctl.lessons_tools",
+            "audit": "bxctl.lessons_tools",
+            "trace": "bxctl.lessons_tools",
+            "config": "bxctl.lessons_owner",
+            "retrospective": "bxctl.lessons_owner",
+            "propose": "bxctl.lessons_owner",
+            "export": "bxctl.lessons_owner",
             "import": "bxctl.lessons",
+            "replay": "bxctl.lessons",
         },
         "notes": {
             "list": "bxctl.notes",
@@ -189,5 +215,6 @@ TREE: Tree = {
 GROUP_HELP = {
     "memory": "Look into what is remembered: search, show, list.",
     "lessons": "What failed, what mended it, and whether telling anyone helped.",
+    "hook": "What a harness runs at the turns of a session; `bxctl install` registers it.",
     "notes": "Read, write, answer and undo notes. A path is CLASS/NAME.md.",
 }

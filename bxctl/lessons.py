@@ -1,7 +1,8 @@
 """`bxctl memory lessons`: replay recordings, take over what was learned elsewhere.
 
-In: files. Out: a row a recording, or counts of what was new. A replay runs in memory and touches nothing; an
-import writes to `lessons.sqlite3` under the lock, so memoryd must not run meanwhile.
+In: files. Out: a row a recording, or counts of what was new. A replay runs in memory and touches nothing. A bundle
+goes through the daemon where one runs; else, and for another program's database always, it is written to
+`lessons.sqlite3` itself, under the lock.
 """
 
 from pathlib import Path
@@ -11,7 +12,8 @@ from bxctl import safe
 from bxctl.context import Context
 from bxctl.grammar import Argument, Command, Option
 from bxctl.layout import Grid, Para, Span, cell
-from memoryd.errors import BadRequest, ConfigError, NotFound
+from bxctl.output import say
+from memoryd.errors import BadRequest, ConfigError, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from memoryd.labels import Label
@@ -25,7 +27,11 @@ def replay(context: Context, *, path: tuple[str, ...], project: str | None) -> i
     from memoryd import paths
     from memoryd import replay as replaying
 
-    rows = replaying.every(map(Path, path), paths.user_home(context.env), project)
+    skipped: list[Path] = []
+    home = paths.user_home(context.env)
+    rows = replaying.every(map(Path, path), home, project, skipped=skipped)
+    if skipped:
+        say(f"{len(skipped)} files are no recordings and were passed over")
     if not rows:
         raise NotFound("no recording is there", remedy="name .json transcripts or .jsonl logs")
     if context.out.json:
@@ -40,29 +46,51 @@ def replay(context: Context, *, path: tuple[str, ...], project: str | None) -> i
 
 def import_(context: Context, *, file: str, kevin: bool, trusted: bool, **named: str | None) -> int:
     """Take lessons over and print how many were new; `named` holds `class`, a word of Python's own."""
-    from memoryd import clock, config, paths, state
-    from memoryd.lessons import exchange, store
-    from memoryd.lessons import kevin as taking_over
+    from memoryd import config
 
-    label = _label(config.load(context.env).config.labels.classes, named["class"], trusted=trusted)
-    home = state.private_folder(paths.home(context.env))
-    with state.held(home):
-        connection = store.opened(home / store.NAME)
-        try:
-            if kevin:
-                told: dict[str, object] = dict(
-                    taking_over.bring_over(connection, Path(file), label)
-                )
-            else:
-                told = exchange.bring_in(connection, _bundle(file), label, now=clock.now_ms())
-        finally:
-            connection.close()
+    classes = config.load(context.env).config.labels.classes
+    label = _label(classes, named["class"], trusted=trusted)
+    told = None if kevin else _through_daemon(context, file, classes, label)
+    if told is None:
+        told = _under_lock(context, file, label, kevin=kevin)
     if context.out.json:
         context.out.value("imported", VERSION, told)
     else:
         words = ", ".join(f"{number} {name}" for name, number in told.items())
         context.out.show([Para((Span(f"new: {words}"),))])
     return 0
+
+
+def _through_daemon(
+    context: Context, file: str, classes: list[str], label: "Label"
+) -> dict[str, object] | None:
+    """Bring a bundle in through the daemon; None where none runs. Raises: MemorydError."""
+    bundle = _bundle(file)
+    try:
+        memory = context.daemon()
+    except Unavailable:
+        return None
+    with memory:
+        said = {"class": classes[label.level], "untrusted": label.untrusted}
+        told: dict[str, object] = memory.call("lessons.import", bundle=bundle, label=said)
+    return told
+
+
+def _under_lock(context: Context, file: str, label: "Label", *, kevin: bool) -> dict[str, object]:
+    """Write to the database itself. Raises: Busy while memoryd runs, and what reading the file meets."""
+    from memoryd import clock, paths, state
+    from memoryd.lessons import exchange, store
+    from memoryd.lessons import kevin as taking_over
+
+    home = state.private_folder(paths.home(context.env))
+    with state.held(home):
+        connection = store.opened(home / store.NAME)
+        try:
+            if kevin:
+                return dict(taking_over.bring_over(connection, Path(file), label))
+            return exchange.bring_in(connection, _bundle(file), label, now=clock.now_ms())
+        finally:
+            connection.close()
 
 
 def _label(classes: list[str], cls: str | None, *, trusted: bool) -> "Label":
@@ -128,7 +156,7 @@ that is not 0.""",
         import_,
         """Take over lessons from a bundle, or with --kevin from a database of opencode-kevin.
 
-The file is only read, and what is there already is left alone. memoryd must not run meanwhile. Without
+The file is only read, and what is there already is left alone. With --kevin memoryd must not run meanwhile. Without
 --class and --trusted what comes in counts as the highest class and as untrusted: it is then told to nobody
 below, and put into no prompt until you call it useful.""",
         (

@@ -12,7 +12,8 @@ from bxctl import safe, times, views
 from bxctl.layout import BLANK, Cell, Grid, Para, Part, Span, cell, joined
 
 Answer = dict[str, Any]
-_KINDS = {"external": "changed outside", "reject": "rejected", "redact": "redacted"}
+_KINDS = {"external": "changed outside", "reject": "rejected", "redact": "redacted",
+          "ask": "asked for", "approve": "approved", "use": "did as approved"}  # fmt: skip
 _MOST_CHANGED = 400
 """Lines of a difference that are shown; ``--json`` has all."""
 
@@ -117,6 +118,8 @@ def _what(entry: Answer) -> str:
             return "accepted from outside"
         case "pending":
             return f"proposed {what}"
+        case "ask" | "approve" | "use":
+            return f"{_KINDS[entry['kind']]} {what}"
         case other:
             return _KINDS.get(other, str(other))
 
@@ -162,6 +165,8 @@ def _heading(one: Answer, now: int) -> Cell:
         what = {"create": "made outside", "delete": "removed outside"}.get(
             one["op"], "changed outside"
         )
+    elif one["kind"] == "call":
+        what = f"{'approved' if one['approved'] else 'wants to call'} {one['op']}"
     else:
         what = f"proposed {one['op']}"
     moved = f" → {one['to']}" if one.get("to") else ""
@@ -189,6 +194,10 @@ def _asked_by(one: Answer, classes: Sequence[str]) -> Iterator[Cell]:
                 cell(safe.line(one.get("reason") or ""), "dim"),
             )
         )
+    if one.get("rule"):
+        yield cell(safe.line(f"waits by the rule: {one['rule']}"), "dim")
+    for name, value in sorted((one.get("args") or {}).items()):
+        yield cell(safe.line(f"{name} = {value!r}"))
     for flag in one.get("flags", ()):
         yield cell(f"flagged: {safe.line(flag['kind'])} at line {flag['line']}", "bad")
 
@@ -202,10 +211,21 @@ def consequence(one: Answer) -> str:
         return (
             f"accepting makes {path}, as it is shown here, a trusted note that agents may be shown"
         )
+    if one["kind"] == "call":
+        return _answer_to_call(one)
     match one["op"]:
+        case "delete":
+            return f"accepting deletes {path} as your own edit; undo brings it back"
         case "rename":
             return f"accepting moves {path} to {one['to']} as your own edit"
         case "create":
             return f"accepting makes {path} a trusted note that agents may be shown"
         case _:
             return f"accepting changes {path} as shown here, as your own edit; it stays trusted"
+
+
+def _answer_to_call(one: Answer) -> str:
+    method = safe.line(one["op"])
+    if one["repeat"]:
+        return f"accepting lets this session call {method} once with just these arguments"
+    return f"accepting does {method} once with just these arguments"

@@ -36,6 +36,12 @@ GROUP_EXAMPLES = {
         ("bxctl memory lessons replay session.jsonl", "what would have been learned"),
         ("bxctl memory lessons import team.okf --class internal", "take a bundle over"),
     ),
+    "hook": (
+        (
+            "bxctl hook claude-code SessionStart",
+            "what a session is told when it starts",
+        ),
+    ),
     "notes": (
         ("bxctl memory notes list", "what there is"),
         ("bxctl memory notes edit internal/build.md", "in your editor"),

@@ -4,7 +4,7 @@ In: the daemon's own account of itself (docs/protocol.md). Out: up or not, how f
 what is wrong and what to do about it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bxctl import safe, times, views
@@ -16,6 +16,9 @@ from memoryd import clock
 STATUS_VERSION = 1
 REASONS = 5
 """Reasons for leaving rows out that fit on one screen; JSON has all."""
+
+NAMED = 5
+"""Vanished logs, and files that are not read, named on one screen."""
 
 Told = dict[str, Any]
 
@@ -62,7 +65,8 @@ def _well(told: Told, server: Told) -> Cell:
     if not behind["logs"]:
         return (Span(name, "head"), Span(f" is ready, {up}, and has read all there is", "good"))
     size = views.sized(behind["bytes"])
-    late = f", and is behind in {behind['logs']:,} logs by {size}"
+    held = f" ({behind['held']:,} wait for the logs they start from)" if behind.get("held") else ""
+    late = f", and is behind in {behind['logs']:,} logs by {size}{held}"
     return (Span(name, "head"), Span(f" is ready, {up}"), Span(late, "class2"))
 
 
@@ -78,12 +82,26 @@ def _lines(told: Told, server: Told) -> Iterator[tuple[str, Cell]]:
         notes[name] for name in ("notes", "pending", "external")
     ):
         yield "notes", _notes(notes)
+    if gone := told.get("vanished"):
+        yield "vanished", cell(f"kept without their files: {_some(one['session'] for one in gone)}")
+    if skipped := told.get("skipped"):
+        named = _some(f"{one['path']} ({one['why']})" for one in skipped)
+        yield "not read", cell(named, "class2")
+    if told.get("purging"):
+        yield "purging", cell("words of what was deleted are being taken out of the file", "class1")
     if rebuild := told.get("rebuild"):
         yield "rebuild", _rebuild(rebuild)
     if home := told.get("home"):
         yield "state", cell(safe.line(home))
     for socket in told.get("sockets", ()):
         yield "socket", cell(f"{safe.line(socket['path'])}, up to {safe.line(socket['clearance'])}")
+
+
+def _some(names: Iterable[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    known = [safe.line(name) for name in names]
+    more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
+    return f"{', '.join(known[:NAMED])}{more}"
 
 
 def _notes(notes: Told) -> Cell:

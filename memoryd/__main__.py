@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memoryd.errors import MemorydError
 
-_ABOUT = """\
+ABOUT = """\
 The memory of the agents on this machine: reads the session logs they write, and answers on Unix sockets.
 
 Without options it runs in the foreground until SIGTERM or Ctrl-C; a second one ends it at once.
@@ -23,19 +23,20 @@ State lies in $MEMORYD_HOME, else in ~/.local/state/memoryd; the configuration i
 
 Exit: 0 stopped, 70 a fault, 74 input or output, 75 it runs already, 78 the configuration cannot be used.
 """
+CHECK_CONFIG = "print every setting with where it comes from, and stop"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line says and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="memoryd",
-        description=_ABOUT,
+        description=ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--check-config",
         action="store_true",
-        help="print every setting with where it comes from, and stop",
+        help=CHECK_CONFIG,
     )
     parser.add_argument("--version", action="version", version=f"memoryd {version('memoryd')}")
     given = parser.parse_args(arguments)

@@ -62,7 +62,7 @@ def connect(
 
     Raises: ConfigError, Unavailable, Busy, TimedOut; see the module for the two time bounds.
     """
-    path = where if isinstance(where, Path) else _path(where, env)
+    path = where if isinstance(where, Path) else path_of(where, env)
     now = time.monotonic()
     ends = None if budget is None else now + budget
     until = _earlier(now + timeout, ends)
@@ -149,7 +149,7 @@ class Client:
                 match message:
                     case [1, int(answered), error, result] if answered == msgid:
                         if error is not None:
-                            raise _typed(error)
+                            raise error_of(error)
                         return result
             self._receive(until)
 
@@ -167,7 +167,8 @@ class Client:
             raise errors.TooLarge("an answer over 8 MiB", remedy="ask for fewer") from None
 
 
-def _path(where: str, env: Mapping[str, str]) -> Path:
+def path_of(where: str, env: Mapping[str, str]) -> Path:
+    """Return the path of the socket named `where`, or that path itself when it holds a slash."""
     return paths.checked_socket(Path(where)) if "/" in where else paths.socket_path(env, where)
 
 
@@ -198,7 +199,7 @@ def _dial(path: Path, until: float) -> socket.socket:
         ) from None
 
 
-def _typed(error: Any) -> errors.MemorydError:
+def error_of(error: Any) -> errors.MemorydError:
     """Return the exception for an error off the wire, in either of its two renderings."""
     if isinstance(error, dict):
         added = error.get("data")

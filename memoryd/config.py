@@ -6,13 +6,14 @@ cannot mean "no limit". Only the daemon and `bxctl` load it; everything else is 
 """
 
 import difflib
+import hashlib
 import os
 import re
 import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -34,6 +35,16 @@ GRANTS = (
     "memory_insert",
     "memory_delete",
     "memory_rename",
+    "lesson_save",
+    "lesson_query",
+    "lesson_get",
+    "lesson_recall",
+    "lesson_status",
+    "lesson_why",
+    "lesson_config",
+    "lesson_feedback",
+    "lesson_trace",
+    "lesson_audit",
 )
 _SOCKET_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
@@ -75,6 +86,12 @@ class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_days: int = 0
 
 
+class Lessons(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a session that says nothing counts as idle."""
+
+    idle_after_s: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 900
+
+
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A folder of session logs."""
 
@@ -102,6 +119,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     labels: Labels = Labels()
     index: Index = Index()
+    lessons: Lessons = Lessons()
     source: list[Source] | None = None
     socket: list[Socket] = []
 
@@ -262,7 +280,8 @@ class _Checked:
         labels = self.labels(config.labels)
         index = self.index(config.index)
         sources = self.sources(config.source)
-        self.config = Config(labels, index, sources, self.sockets(config.socket))
+        sockets = self.sockets(config.socket)
+        self.config = Config(labels, index, config.lessons, sources, sockets)
 
     def wrong(self, key: str, problem: str, remedy: str) -> ConfigError:
         return ConfigError(f"{self.place.of(key)}: `{key}`: {problem}", remedy=remedy, key=key)
@@ -375,3 +394,9 @@ def effective(loaded: Loaded) -> list[tuple[str, object, str]]:
 
     walk(msgspec.to_builtins(loaded.config), "")
     return rows
+
+
+def fingerprint(loaded: Config) -> str:
+    """Return 16 hexadecimal digits that differ between two configurations that say different things."""
+    content = msgspec.json.encode(loaded, order="sorted")
+    return hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -11,7 +11,7 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 import structlog
 import trio
@@ -19,16 +19,21 @@ import trio
 from memoryd import clock, config, db, log, paths, state
 from memoryd.errors import Internal, MemorydError
 from memoryd.index import Settings, from_config
+from memoryd.index.forgetting import Hook
 from memoryd.index.search import Reader
 from memoryd.notes.desk import Notes
 from memoryd.serve import listening, telling
 from memoryd.serve.connection import Traffic
+from memoryd.serve.inspecting import look_after
 from memoryd.serve.keeper import SWEEP_S, Keeper
 from memoryd.serve.methods import Memory, table
 from memoryd.serve.peers import capability
 from memoryd.serve.readers import Readers
+from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
 from memoryd.serve.server import Server
+from memoryd.serve.topics import Topics
+from memoryd.serve.tutor import Tutor
 from memoryd.sources.watch import EVERYTHING, Watcher
 
 STOP_S = 5.0
@@ -99,13 +104,18 @@ class Daemon:
         *,
         notes: Notes | None = None,
         notes_fault: str = "",
+        derived: Sequence[Hook] = (),
     ) -> None:
         self._settings, self._sockets, self._version = settings, sockets, version
         self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
-        self._reads = Reads(settings.home / "reads.jsonl")
-        readers = Readers(self._reader)
-        self._keeper = Keeper(settings, readers)
+        self._reads = Reads(settings.home / READS)
+        readers = self._readers = Readers(self._reader)
+        topics = Topics(settings.classes)
+        self._keeper = Keeper(settings, readers, topics)
+        idle_after_s = settings.config.lessons.idle_after_s
+        self._tutor = Tutor(settings, self._keeper.known, idle_after_s=idle_after_s, topics=topics)
+        self._keeper.listener = self._tutor
         memory = Memory(
             classes=settings.classes,
             readers=readers,
@@ -116,6 +126,10 @@ class Daemon:
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
+            derived=(*derived, self._tutor.forgot),
+            key=settings.key,
+            tutor=self._tutor,
+            topics=topics,
         )
         self._notes, self._desk = notes, memory.desk()
         self._server = Server(table(memory), Traffic())
@@ -129,8 +143,12 @@ class Daemon:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._server.run, self._sockets)
                 await nursery.start(self._keeper.run)
+                nursery.start_soon(self._tutor.run)
                 await nursery.start(self._watch)
                 nursery.start_soon(self._look_after_notes)
+                nursery.start_soon(
+                    look_after, self._keeper, self._readers, len(self._settings.classes)
+                )
                 tell_manager("READY=1")
                 logger.info("serving", home=str(self._settings.home), pid=os.getpid())
                 await _asked_to_stop(received)
@@ -180,13 +198,19 @@ class Daemon:
         missing = self._reads.missing
         unwatched = self._watcher.reason if self._watcher.mode == "polling" else ""
         notes = self._desk.overview()
+        lessons = self._tutor.overview()
         found = telling.faults(
-            status, reads_missing=missing, unwatched=unwatched, notes=str(notes["fault"])
+            status,
+            reads_missing=missing,
+            unwatched=unwatched,
+            notes=str(notes["fault"]),
+            lessons=str(lessons["fault"]),
         )
         return {
             "version": self._version,
             "pid": os.getpid(),
             "home": str(self._settings.home),
+            "config": config.fingerprint(self._settings.config),
             "sockets": [
                 {
                     "name": each.capability.name,
@@ -199,6 +223,7 @@ class Daemon:
             "rebuild": telling.rebuild_view(self._keeper.rebuilding),
             "faults": telling.since(found, self._faults, clock.now_ms()),
             "notes": notes,
+            "lessons": lessons,
             "traffic": telling.traffic_view(self._server.traffic, missing),
         }
 

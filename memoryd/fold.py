@@ -10,11 +10,12 @@ Where anything is in doubt, the result counts as the top class and untrusted.
 """
 
 from hashlib import blake2b
+from typing import Protocol
 
 import msgspec
 
-from memoryd.labels import Label, LabelError
-from memoryd.records import Brought, Called, Own, Record, Returned, Said
+from memoryd.labels import LOWEST, Label, LabelError
+from memoryd.records import Brought, Called, Link, Own, Record, Returned, Said
 from memoryd.rules import Rules
 
 Event = tuple[int, int, str | None, bool | None, int, bool]
@@ -27,6 +28,9 @@ raises before the record's items. A hosted call's event stands at the call's own
 
 BEFORE_ITEMS = -1
 
+Step = tuple[int, int, bool]
+"""A record after which the join of the log's own events is higher than before, and that join."""
+
 
 class State(msgspec.Struct):
     """Where the fold of one log stands; all of it that has to be kept between two batches.
@@ -34,13 +38,31 @@ class State(msgspec.Struct):
     `calls` holds the label of each unanswered call's result-to-be, by the call's id or, once it has been
     stored, by the id's hash; `answered` a hash of each answered call's id, so that a second answer is told from
     one that belongs to no call. `trail` gathers events until the
-    writer takes them away.
+    writer takes them away. `steps` are the records at which the log's own events raised it, without its start
+    and without what other logs say.
     """
 
     label: Label
     calls: dict[str | bytes, Label] = {}
     answered: set[bytes] = set()
     trail: list[Event] = []
+    steps: list[Step] = []
+
+
+class Kin(Protocol):
+    """What other logs have to say about one log's label, in the fold of that log."""
+
+    def linked(self, n: int, link: Link) -> Label:
+        """Return the label that the log which `link` names had there."""
+        ...
+
+    def called(self, n: int, call: Called) -> None:
+        """Take note of a call."""
+        ...
+
+    def answered(self, n: int, result: Returned) -> Label:
+        """Return what the sub-agents that answered had met; the lowest label if none did."""
+        ...
 
 
 def begin(rules: Rules, start: str | None = None, floor: Label | None = None) -> State:
@@ -54,17 +76,18 @@ def begin(rules: Rules, start: str | None = None, floor: Label | None = None) ->
 
 
 def fold(
-    state: State, record: Record, rules: Rules, trusted: bool
+    state: State, record: Record, rules: Rules, trusted: bool, kin: Kin | None = None
 ) -> list[tuple[Said | Called, Label]]:
     """Return the rows of `record` with their labels, and move `state` past it.
 
     `trusted`: the log lies where only the owner's own loop writes, so that the label fields it gives count.
-    Elsewhere they are text like any other.
+    Elsewhere they are text like any other. `kin`: what linked logs say; None: nobody knows, so that a link
+    counts as the worst.
     """
     rows: list[tuple[Said | Called, Label]] = []
     n = record.n
     if record.about is not None and record.about.link is not None:
-        _raise(state, rules.linked, (n, BEFORE_ITEMS, None, None))
+        _follow(state, n, record.about.link, rules, kin)
     for item in record.items:
         if isinstance(item, Said):
             rows.append((item, state.label))
@@ -75,9 +98,13 @@ def fold(
         elif isinstance(item, Called):
             rows.append((item, state.label))
             _call(state, item, n, rules, trusted)
+            if kin is not None:
+                kin.called(n, item)
         elif isinstance(item, Returned):
             own = _result(state, item, rules, trusted)
             _raise(state, own, (n, item.block, item.call, item.ok))
+            if kin is not None and (heard := kin.answered(n, item)) is not LOWEST:
+                state.label = state.label.join(heard)
         else:
             _raise(state, rules.unknown, (n, 0, None, None))
     return rows
@@ -92,6 +119,17 @@ def _raise(state: State, own: Label, told: tuple[int, int, str | None, bool | No
     """Join an event's own label onto the running one, and note what is told of it."""
     state.label = state.label.join(own)
     state.trail.append((*told, *own))
+    before = Label(*state.steps[-1][1:]) if state.steps else LOWEST
+    if not before.covers(own):
+        state.steps.append((told[0], *before.join(own)))
+
+
+def _follow(state: State, n: int, link: Link, rules: Rules, kin: Kin | None) -> None:
+    """Raise by what stood before a linked record; that is no event of the log's own."""
+    if kin is not None:
+        state.label = state.label.join(kin.linked(n, link))
+    elif not link.whole:
+        _raise(state, rules.unknown, (n, BEFORE_ITEMS, None, None))
 
 
 def _call(state: State, call: Called, n: int, rules: Rules, trusted: bool) -> None:

@@ -32,6 +32,7 @@ class Ids:
         self._log_key = self._derive(key, b"log")
         self._id_key = self._derive(key, b"id")
         self._seal_key = self._derive(key, b"seal")
+        self._content_key = self._derive(key, b"content")
 
     @staticmethod
     def _derive(key: bytes, use: bytes) -> bytes:
@@ -42,6 +43,11 @@ class Ids:
         framed = b"".join(len(part := text.encode("utf-8", "surrogateescape")).to_bytes(4) + part
                           for text in (source, root, log))  # fmt: skip
         return int.from_bytes(hashlib.blake2b(framed, key=self._log_key, digest_size=6).digest())
+
+    def content(self, text: str) -> str:
+        """Return 16 hex digits that stand for `text`, and that nobody can check a guess against."""
+        data = text.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(data, key=self._content_key, digest_size=8).hexdigest()
 
     def _round(self, number: int, half: int) -> int:
         mixed = hashlib.blake2b(half.to_bytes(7), key=self._id_key, digest_size=7,

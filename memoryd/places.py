@@ -31,6 +31,7 @@ class Places:
     ) -> None:
         """Compile `rules`; what memoryd itself may have told counts as `linked`."""
         self._variables = {"HOME": str(home), "MEMORYD_HOME": str(state)}
+        self._globs = tuple(rules)
         self._rules = self._compiled(rules)
         self._linked = linked
         notes = (
@@ -44,6 +45,16 @@ class Places:
     def by_rules(self, found: Named) -> Label:
         """Return the join of all path rules that match a path in `found`."""
         return self._joined(self._rules, found)
+
+    def matching(self, found: Named) -> list[PathRule]:
+        """Return the path rules that match a path in `found`, each by itself; for a person, so slowly."""
+        places = [normal(place, self._variables) for place in found.places()]
+        return [
+            (glob, label)
+            for glob, label in self._globs
+            for pattern, _ in self._compiled([(glob, label)])
+            if any(pattern.match(place) for place in places)
+        ]
 
     def of_memoryd(self, found: Named) -> Label:
         """Return what memoryd may have told a call that names its folder, or in a shell its programs."""

@@ -17,7 +17,8 @@ class ToolRule(NamedTuple):
 
     `cls` None: raises nothing, since its text repeats what is labelled already or carries nothing from
     outside. `args` (a regex) limits the row to calls whose arguments match. `hint` (a regex) must match
-    within one run without spaces of every text that `args` matches; it only saves time.
+    within one run without spaces of every text that `args` matches; it only saves time. `about` is the row's
+    name for people.
     """
 
     names: tuple[str, ...]
@@ -25,6 +26,7 @@ class ToolRule(NamedTuple):
     untrusted: bool
     args: str | None = None
     hint: str | None = None
+    about: str = ""
 
 
 class PathRule(NamedTuple):
@@ -181,18 +183,25 @@ def _profile(*, trust_machine: bool) -> Profile:
     local = not trust_machine
     return Profile(
         tools=(
-            ToolRule(_FILES, "internal", local),
-            ToolRule(_TALK, "internal", untrusted=False),
-            ToolRule(SHELLS, "internal", True, _NETWORK, _NETWORK_HINT),
-            ToolRule(SHELLS, "internal", local),
-            ToolRule(_WEB, "public", untrusted=True),
-            ToolRule(_SERVERS, "internal", untrusted=True),
-            ToolRule(_AGENTS, "internal", untrusted=True),
+            ToolRule(_FILES, "internal", local, about="local files"),
+            ToolRule(_TALK, "internal", untrusted=False, about="planning, questions, skills"),
+            ToolRule(
+                SHELLS,
+                "internal",
+                True,
+                _NETWORK,
+                _NETWORK_HINT,
+                "shell that looks like network use",
+            ),
+            ToolRule(SHELLS, "internal", local, about="any other shell"),
+            ToolRule(_WEB, "public", untrusted=True, about="web, hosted tools"),
+            ToolRule(_SERVERS, "internal", untrusted=True, about="other servers"),
+            ToolRule(_AGENTS, "internal", untrusted=True, about="other agents"),
         ),
         brought=(
-            ToolRule(_OWN_TEXT, "internal", local),
-            ToolRule(_OTHERS_TEXT, "internal", untrusted=True),
-            ToolRule(_NOTICES, None, untrusted=False),
+            ToolRule(_OWN_TEXT, "internal", local, about="attached files, hooks, local commands"),
+            ToolRule(_OTHERS_TEXT, "internal", untrusted=True, about="what others sent"),
+            ToolRule(_NOTICES, None, untrusted=False, about="reminders, notices, copies"),
         ),
         paths=(
             *(PathRule(glob, None, untrusted=True) for glob in _OTHERS_CODE),

@@ -64,7 +64,8 @@ class Returned(msgspec.Struct, frozen=True, gc=False):
 
     `tool` is given only by logs whose results name their tool. `ok` is the log's own flag or exit code.
     `told` is what a result says, not decoded, and only where it failed or nothing else tells whether it
-    did: lessons look for its first error line; nobody else reads it, and it makes no two results differ.
+    did: lessons look for its first error line; nobody else reads it. `more`, not decoded either, is where an
+    adapter finds which sub-agents answered. Neither makes two results differ.
     """
 
     block: int
@@ -73,6 +74,7 @@ class Returned(msgspec.Struct, frozen=True, gc=False):
     ok: bool | None = None
     own: Own | None = None
     told: msgspec.Raw | None = None
+    more: msgspec.Raw | None = None
 
     def __eq__(self, other: object) -> bool:
         """Compare what the fold sees."""
@@ -109,13 +111,17 @@ Item = Said | Called | Returned | Brought | Unreadable
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
-    """Where a log says it comes from; `how` is ``parent``, ``fork``, ``resume`` or ``subagent``."""
+    """Where a log says it comes from; `how` is ``parent``, ``fork``, ``resume`` or ``subagent``.
+
+    `whole`: all that came before stands in the log itself, copied, so that it needs no label from there.
+    """
 
     how: str
     log: str | None = None
     n: int | None = None
     session: str | None = None
     uuid: str | None = None
+    whole: bool = False
 
 
 class About(msgspec.Struct, frozen=True, gc=False):
@@ -128,13 +134,19 @@ class About(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One decoded object of a log: its number from 0, its time (ms since 1970, if any), its items."""
+    """One decoded object of a log: its number from 0, its time (ms since 1970, if any), its items.
+
+    `uuid` is its name among all logs; a copy in another log has the same, or says in `copy_of` whose it is.
+    `rest`: with this record the session comes to rest: ``idle`` when a turn is over, ``end`` for good.
+    """
 
     n: int
     ts: int | None
     items: list[Item]
     about: About | None = None
     uuid: str | None = None
+    copy_of: str | None = None
+    rest: str | None = None
 
 
 def call_text(tool: str, args: object) -> str:

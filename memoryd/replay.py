@@ -156,10 +156,30 @@ def default_rules(home: Path) -> Rules:
     return Rules(defaults, state=home / ".local" / "state" / "memoryd", home=home)
 
 
-def every(paths: Iterable[Path], home: Path, project: str | None = None) -> list[Row]:
-    """Return a row for each transcript and log that `paths` name or hold, in the order of their names."""
+def every(
+    paths: Iterable[Path],
+    home: Path,
+    project: str | None = None,
+    *,
+    skipped: list[Path] | None = None,
+) -> list[Row]:
+    """Return a row for each transcript and log that `paths` name or hold, in the order of their names.
+
+    What a named folder holds besides is no recording: it goes to `skipped`. Raises: BadRequest for a named file
+    that is none, NotFound for one that cannot be read.
+    """
     rules = default_rules(home)
-    return [_one(path, rules, project) for path in files(paths)]
+    rows: list[Row] = []
+    for path in paths:
+        for file in files([path]):
+            try:
+                rows.append(_one(file, rules, project))
+            except BadRequest:
+                if file == path:
+                    raise
+                if skipped is not None:
+                    skipped.append(file)
+    return rows
 
 
 def files(paths: Iterable[Path]) -> list[Path]:

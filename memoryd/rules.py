@@ -44,6 +44,9 @@ _OURS = re.compile(r"(?:\A|[-_.:])memoryd(?:[-_.:]|\Z)", re.IGNORECASE)
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
+Reason = tuple[str, Label]
+"""A rule, as a person knows it, and what it alone makes a result worth."""
+
 
 class _Rule(NamedTuple):
     """A tool rule, compiled. `label` None: raises nothing. `search` None: whatever the arguments."""
@@ -52,6 +55,7 @@ class _Rule(NamedTuple):
     label: Label | None
     search: Callable[[str], re.Match[str] | None] | None = None
     hinted: bool = False
+    about: str = ""
 
 
 class _Plan(NamedTuple):
@@ -66,6 +70,7 @@ class _Plan(NamedTuple):
     own: Label = LOWEST
     how: Reading = Reading()
     hinted: bool = False
+    about: str = "no rule"
 
 
 class Rules:
@@ -78,6 +83,7 @@ class Rules:
         Raises: ConfigError for an `args` that is no regular expression.
         """
         labels, profile = settings.labels, profiles.PROFILES[settings.labels.profile]
+        self._profile = labels.profile
         self.classes = Classes(labels.classes)
         self.start = Label(self.classes.level(labels.start), False)
         self.unknown = self.classes.highest
@@ -88,7 +94,12 @@ class Rules:
             for socket in settings.socket
         }
         self._owners = tuple(
-            _Rule((rule.match,), self._label(rule.cls, rule.untrusted), _search(rule.args))
+            _Rule(
+                (rule.match,),
+                self._label(rule.cls, rule.untrusted),
+                _search(rule.args),
+                about=f"your rule {rule.match!r}" + (f" with {rule.args!r}" if rule.args else ""),
+            )
             for rule in labels.tool
         )
         self._tools = tuple(map(self._of_profile, profile.tools))
@@ -137,6 +148,28 @@ class Rules:
             return label
         return label.join(self.paths(name, args))
 
+    def reasons(self, tool: str, args: object, *, hosted: bool = False) -> list[Reason]:
+        """Return all that the label of a call's result is the join of; for a person, so slowly."""
+        plan = self._plans.get(tool) or self._plan(tool)
+        if hosted and not plan.known:
+            return self.reasons(f"hosted:{tool}", args)
+        found = _told(plan, args, self.unknown)
+        if plan.own is not LOWEST:
+            found.append(("memoryd's own answer, by the server's name", plan.own))
+        seen = named(args, plan.how)
+        found += [(f"path rule {glob!r}", label) for glob, label in self._places.matching(seen)]
+        asked = self._places.of_memoryd(seen)
+        return found if asked is LOWEST else [*found, ("memoryd's own answer, by the words", asked)]
+
+    def brought_reasons(self, name: str, args: object = None) -> list[Reason]:
+        """Return all that the label of what was brought in under `name` is the join of."""
+        plan = self._notices.get(name) or self._notice(name)
+        found = _told(plan, args, None)
+        if args is None:
+            return found
+        seen = named(args, Reading())
+        return found + [(f"path rule {glob!r}", own) for glob, own in self._places.matching(seen)]
+
     def known(self, name: str, *, brought: bool = False) -> bool:
         """Say whether some rule is about calls of `name` (or about what is brought in under it)."""
         return self._looked_up(name, self._brought if brought else self._tools, self.unknown).known
@@ -172,13 +205,14 @@ class Rules:
         for rule in (*self._owners, *rows):
             if any(fnmatchcase(name, glob) for glob in rule.names):
                 if rule.search is None:
-                    return _Plan(tuple(cases), rule.label, known=True)
+                    return _Plan(tuple(cases), rule.label, known=True, about=rule.about)
                 cases.append(rule)
         return _Plan(tuple(cases), otherwise, known=bool(cases))
 
     def _of_profile(self, row: profiles.ToolRule) -> _Rule:
         label = None if row.cls is None else self._label(row.cls, row.untrusted)
-        return _Rule(row.names, label, _search(row.args), hinted=row.hint is not None)
+        about = f"{self._profile}: {row.about}"
+        return _Rule(row.names, label, _search(row.args), row.hint is not None, about)
 
     def _label(self, cls: str | None, untrusted: bool) -> Label:
         return Label(0 if cls is None else self._level(cls), untrusted)
@@ -194,6 +228,20 @@ class Rules:
         above = [names.index(name) for name in known[known.index(cls) :] if name in names]
         below = [names.index(name) for name in known[: known.index(cls)] if name in names]
         return min(above) if above and max(below, default=-1) < min(above) else self.classes.top
+
+
+def _told(plan: _Plan, args: object, unknown: Label | None) -> list[Reason]:
+    texts = [*_strings(args), _canonical(args)]
+    found: list[Reason] = []
+    for case in plan.cases:
+        if case.search is None:
+            continue
+        if any(case.search(piece) for text in texts for piece in _pieces(text)):
+            return [*found, (case.about, case.label or LOWEST)]
+        if any(len(text) > 2 * MAX_TRIED for text in texts):
+            found.append((f"{case.about} (too long to be sure)", case.label or LOWEST))
+    otherwise = plan.otherwise or unknown
+    return found if otherwise is None else [*found, (plan.about, otherwise)]
 
 
 def _first(plan: _Plan, args: object, hints: int) -> Label | None:

@@ -24,8 +24,10 @@ How a daemon uses it, all from one thread (the writer's) where nothing else is s
     index.changed(paths)                     # hints of a watcher; from any thread
     counts, more = index.catch_up()          # one transaction of about 50 ms; again at once while `more`
     index.wait()                             # else: seconds until it may do something; None: for a hint
+    index.forget(wanted, dry=True)           # what would go; dry=False: it goes, `purging` until no byte is left
+    index.remember(act)                      # take that back, as far as the logs are there
     index.status(), index.label_of(log, n)   # from any thread
-    schema.healthy(path, classes, deadline)  # once a day, in a thread of its own; False: index.distrust()
+    schema.healthy(connection, classes, deadline, words=True)  # once a day, a reader's; False: index.distrust()
 
     work = Rebuild(settings)                 # of that one thread nothing: `work.run` blocks for long
     built = work.run(tell)                   # in a thread of its own; `work.cancel()` from another
@@ -39,10 +41,13 @@ or `rebuild` holds the lock of the state folder: no other process may have the i
 from collections.abc import Callable
 
 from memoryd.index.catalogue import Known
-from memoryd.index.live import Index, Status
+from memoryd.index.choosing import Wanted
+from memoryd.index.forgetting import Forgotten, Hook
+from memoryd.index.live import Index
 from memoryd.index.process import Built, Progress, Rebuild
 from memoryd.index.rows import Counts, Source
 from memoryd.index.settings import Settings, from_config
+from memoryd.index.standing import Status
 from memoryd.index.swap import Gate, NoGate
 from memoryd.index.writer import (
     Budget,
@@ -57,7 +62,9 @@ __all__ = [
     "Budget",
     "Built",
     "Counts",
+    "Forgotten",
     "Gate",
+    "Hook",
     "Index",
     "Known",
     "Progress",
@@ -65,6 +72,7 @@ __all__ = [
     "Settings",
     "Source",
     "Status",
+    "Wanted",
     "add",
     "catch_up",
     "from_config",

@@ -18,14 +18,16 @@ import apsw
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import IOFailed
-from memoryd.index import identity, schema, sweeping, table
+from memoryd.index import identity, purging, schema, sweeping, table
 from memoryd.index.catalogue import Catalogue
 from memoryd.index.following import reason_of
 from memoryd.index.notes import NoteRows, index_notes
+from memoryd.index.pending import Pending
 from memoryd.index.process import Built, Progress
+from memoryd.index.relating import finder, settle
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
-from memoryd.index.writer import TurnFailed, Writer, index_log
+from memoryd.index.writer import TurnFailed, Waiting, Writer, index_log
 from memoryd.points import reached
 from memoryd.sources import LogFile, discover
 
@@ -53,6 +55,8 @@ def build(temp: Path, settings: Settings, tell: Tell | None = None) -> Built:
             connection.execute("BEGIN")
             counts, unreadable = _fill(Writer(connection, settings, 1), tell)
             connection.execute("COMMIT")
+            if purging.bits(connection, purging.RESIDUE):
+                purging.finish(connection)
             _gather(connection, settings, _DEFAULT_HASH_BYTES)
         schema.check_health(connection, len(settings.classes), words=False)
         number = int(str(connection.execute("SELECT count(*) FROM log").get))
@@ -81,26 +85,39 @@ def _gather(connection: apsw.Connection, settings: Settings, size: int) -> None:
 def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
     """Index every log, oldest first, then what is kept of vanished ones."""
     settings, counts = writer.settings, Counts()
-    there = discover.discover(settings.roots)
+    memory: discover.Memory = {}
+    there = discover.discover(settings.roots, memory)
     line = _oldest_first(there.logs, settings)
     telling = _Telling(tell, len(line), sum(size for size, _ in line))
     unreadable: dict[str, str] = {}
-    for size, file in line:
+    pending = Pending()
+    for _, file in line:
+        pending.put(writer.key_of(file), file)
+    sizes = {writer.key_of(file): size for size, file in line}
+    # Who starts from a log that is read later waits, so that nearly every log is read once.
+    writer.patience = lambda behind: behind is None and pending.patient
+    while (next_one := pending.take(0.0)) is not None:
+        key, file = next_one
         try:
             turn, _ = index_log(writer, file, None, None)
+        except Waiting:
+            pending.hold(key, file)
+            continue
         except TurnFailed as failed:
             reason = reason_of(failed.error)
             raise IOFailed(f"a log broke off while it was read ({reason})") from failed.error
         except OSError as error:
-            unreadable[f"{writer.key_of(file):012x}"] = reason_of(error)
+            unreadable[f"{key:012x}"] = reason_of(error)
         else:
             counts = counts.plus(turn.counts)
-        telling.done(size)
+        pending.succeeded(key)
+        telling.done(sizes[key])
     writer.rows.flush()
     catalogue = Catalogue(table.every(writer.connection))
     found = sweeping.look(settings, there, writer, catalogue)
     for log in sweeping.settle(settings, writer, catalogue, found).logs:
         counts.indexed += log.indexed
+    settle(writer, finder(settings, memory))
     counts = counts.plus(index_notes(writer, NoteRows(settings, writer.connection), None).counts)
     return counts, unreadable
 

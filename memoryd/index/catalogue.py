@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from memoryd.index.identity import Seen
+from memoryd.index.lineage import NOTHING, Heard
 from memoryd.index.table import GONE, LIVE, Log, Place
 from memoryd.labels import Label
 
@@ -32,6 +33,9 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     unreadable: int
     why: str | None
     last_ts: int | None
+    first_ts: int | None = None
+    forgot: int = 0
+    hears: Heard = NOTHING
 
 
 class Catalogue:
@@ -53,6 +57,7 @@ class Catalogue:
         self.known[log.key] = Known(
             log.id, log.place, log.session, log.project, log.state, at.offset, at.records, log.label,
             log.floor, log.seen, log.indexed, log.left_out, log.unreadable, log.why, log.last_ts,
+            log.first_ts, log.forgot, log.heard,
         )  # fmt: skip
 
     def drop(self, key: int) -> None:
@@ -65,6 +70,11 @@ class Catalogue:
     def named(self, log: str) -> list[Known]:
         """Return the logs at this path below any root."""
         return [known for key in self._by_name.get(log, ()) if (known := self.known.get(key))]
+
+    def keyed(self, log: str) -> list[tuple[int, Known]]:
+        """Return the same, each with its key."""
+        keys = self._by_name.get(log, ())
+        return [(key, known) for key in keys if (known := self.known.get(key))]
 
     def live(self) -> Iterator[tuple[int, Known]]:
         """Yield the logs whose files are there, by key."""

@@ -16,6 +16,8 @@ from memoryd.index.where import Where
 
 MOST_COUNTED = 20_000
 """A phrase or prefix is counted no further: beyond this nothing is planned by its exact number."""
+MOST_ROWS = 1_000
+"""Rows of a log are counted no further."""
 _MOST_KEPT = 20_000
 
 
@@ -52,15 +54,17 @@ class Figures:
         self._version = -1
         self._sizes: dict[tuple[object, ...], Size] = {}
         self._counts: dict[tuple[object, ...], int] = {}
+        self._rows: dict[tuple[int, int], int] = {}
         self._projects: tuple[str, ...] | None = None
 
     def settle(self) -> None:
         """Forget everything if another connection has committed since the last snapshot."""
         version = int(str(self._connection.pragma("data_version")))
-        if version != self._version or len(self._counts) > _MOST_KEPT:
+        if version != self._version or len(self._counts) + len(self._rows) > 2 * _MOST_KEPT:
             self._version = version
             self._sizes.clear()
             self._counts.clear()
+            self._rows.clear()
             self._projects = None
 
     def size(self, level: int, inside: Where | None) -> Size:
@@ -80,6 +84,14 @@ class Figures:
         if key not in self._counts:
             self._counts[key] = self._frequency(level, term, inside)
         return self._counts[key]
+
+    def rows(self, level: int, log: int) -> int:
+        """Return how many rows of one class a log has, `MOST_ROWS` at most."""
+        key = (level, log)
+        if key not in self._rows:
+            sql = f"SELECT count(*) FROM (SELECT 1 FROM row_{level} WHERE log = :log LIMIT :most)"
+            self._rows[key] = self._count(sql, {"log": log, "most": MOST_ROWS})
+        return self._rows[key]
 
     def projects(self) -> tuple[str, ...]:
         """Return the projects that logs name, to try globs on; a log without one counts as ``""``."""

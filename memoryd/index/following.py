@@ -6,6 +6,7 @@ catalogue of logs as the last commit left it. One thread writes; `changed` may b
 
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from errno import errorcode
 from pathlib import Path
 
@@ -13,18 +14,24 @@ import apsw
 
 from memoryd import db
 from memoryd.clock import monotonic
-from memoryd.errors import IOFailed
-from memoryd.index import identity, schema, sweeping, table, vanished
+from memoryd.errors import Busy, IOFailed
+from memoryd.index import identity, purging, schema, sweeping, table, vanished
 from memoryd.index.catalogue import Catalogue
+from memoryd.index.heard import Told
 from memoryd.index.notes import NoteRows, index_notes
-from memoryd.index.pending import Pending
+from memoryd.index.pending import FIRST_WAIT, SOON, Pending
+from memoryd.index.relating import finder, settle
 from memoryd.index.resting import Resting
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
-from memoryd.index.writer import Budget, Turn, TurnFailed, Writer, index_log
+from memoryd.index.table import Log
+from memoryd.index.writer import Budget, Turn, TurnFailed, Waiting, Writer, index_log
 from memoryd.points import reached
 from memoryd.sources import ADAPTERS, LogFile, discover
+from memoryd.sources.whole import NotNow
 
+PURGE_AGAIN_S = 0.5
+"""How long after a reader stood in its way the write-ahead log is tried to be emptied again."""
 _MOST_HINTS = 65_536
 _Done = tuple[int, LogFile, Turn, bool]
 
@@ -41,15 +48,22 @@ class Following:
             next_id = schema.next_id(connection, len(settings.classes))
             self.catalogue = Catalogue(table.every(connection))
             self.notes = NoteRows(settings, connection)
+            self.purging = purging.bits(connection, purging.PURGE) != 0
         self.writer = Writer(connection, settings, next_id)
         self.pending = Pending()
         self._resting = Resting()
         self.missing: list[str] = []
         self.skipped: list[discover.Skipped] = []
         self.unusable: list[str] = []
+        self.told: list[Told] = []
+        self._merging: set[int] = set()
+        self._purge_at = 0.0
         self._sizes: dict[int, int] = {}
+        self._just: dict[int, Log] = {}
+        self.writer.patience = self._patience
         self._kept = vanished.keys(settings.home)
         self._memory = _told(self.catalogue)
+        self.find = finder(settings, self._memory)
         self._hints: deque[Path] = deque(maxlen=_MOST_HINTS)
 
     def changed(self, paths: Iterable[Path]) -> None:
@@ -74,10 +88,13 @@ class Following:
         taken: list[tuple[int, LogFile]] = []
         done: list[_Done] = []
         mark = self.writer.rows.mark()
+        self._just.clear()
         try:
             with db.transaction(self.connection):
                 notes = index_notes(self.writer, self.notes, budget.seconds)
                 self._turns(budget, taken, done)
+                self._answerers(budget, taken, done)
+                related = settle(self.writer, self.find)
         except TurnFailed as failed:
             self._take_back(mark, taken)
             key, reason = self.writer.key_of(failed.file), reason_of(failed.error)
@@ -88,7 +105,40 @@ class Following:
             raise
         reached("catch-up: committed")
         self.notes.take(notes)
-        return self._committed(done).plus(notes.counts)
+        counts = self._committed(done).plus(notes.counts)
+        for log in related:
+            self.catalogue.put(log)
+        return counts
+
+    def settle(self) -> list[Log]:
+        """Fold again whoever hears of other logs what is not so any more; in the caller's transaction."""
+        return settle(self.writer, self.find)
+
+    def want_purge(self) -> None:
+        """Have the words of deleted rows taken out, where there are any. Raises: what `db.wrong` knows."""
+        with db.translated():
+            if purging.bits(self.connection, purging.RESIDUE):
+                purging.want(self.connection)
+                self.purging = True
+
+    def purge_in(self) -> float | None:
+        """Return the seconds until `purge` has something to do; None: nothing is wanted."""
+        return max(0.0, self._purge_at - monotonic()) if self.purging else None
+
+    def purge(self) -> None:
+        """Do one step of taking out of the file what was deleted; `purging` says whether there is more.
+
+        While a reader looks at an older state the last step waits. Raises: what else `db.wrong` knows.
+        """
+        if monotonic() < self._purge_at:
+            return
+        try:
+            with db.translated():
+                self.purging = purging.bits(self.connection, purging.PURGE) != 0
+                if self.purging:
+                    self.purging = purging.step(self.connection, self._merging)
+        except Busy:
+            self._purge_at = monotonic() + PURGE_AGAIN_S
 
     def sweep(self) -> None:
         """Hold the folders against the table: find what no hint told, and what is gone.
@@ -102,6 +152,7 @@ class Following:
         try:
             with db.transaction(self.connection):
                 settled = sweeping.settle(self.settings, self.writer, self.catalogue, found)
+                settled.logs += settle(self.writer, self.find)
         except OSError as error:
             self.writer.forget(mark)
             raise IOFailed(f"a log cannot be kept ({reason_of(error)})") from error
@@ -114,6 +165,8 @@ class Following:
         self.skipped = there.skipped
         self._sizes = {key: seen.size for key, seen in found.sizes.items()}
         self._take_over(settled)
+        with db.translated():
+            self.purging = purging.bits(self.connection, purging.PURGE) != 0
         for key, file in found.changed.items():
             self.pending.put(key, file)
 
@@ -151,18 +204,85 @@ class Following:
         while (next_one := self.pending.take(monotonic())) is not None:
             key, file = next_one
             taken.append(next_one)
-            known = self.catalogue.known.get(key)
             try:
-                number = None if known is None else known.id
-                turn, more = index_log(self.writer, file, number, budget)
+                self._turn(key, file, budget, done)
+                self.pending.succeeded(key)
+            except Waiting:
+                self.pending.hold(key, file)
+                if self.pending.all_held:
+                    break
             except FileNotFoundError:
                 self.pending.drop(key)  # the next sweep tells what became of it
             except OSError as error:
-                self.pending.failed(key, file, reason_of(error), monotonic())
-            else:
-                done.append((key, file, turn, more))
+                first = SOON if isinstance(error, NotNow) else FIRST_WAIT
+                self.pending.failed(key, file, reason_of(error), monotonic(), first)
             if monotonic() - began > budget.seconds:
                 break
+
+    def _turn(self, key: int, file: LogFile, budget: Budget, done: list[_Done]) -> bool:
+        """Give one log a turn and say whether there is more of it. Raises: what `index_log` does."""
+        known, just = self.catalogue.known.get(key), self._just.get(key)
+        number = just.id if just is not None else None if known is None else known.id
+        turn, more = index_log(self.writer, file, number, budget)
+        done.append((key, file, turn, more))
+        self._just[key] = turn.log
+        return more
+
+    def _answerers(
+        self, budget: Budget, taken: list[tuple[int, LogFile]], done: list[_Done]
+    ) -> None:
+        """Read the sub-agents' logs that answers in these turns rest on: all that was written before.
+
+        An answer is written after its sub-agent's log, so what is on the disk now is enough.
+        """
+        self.writer.patience = lambda behind: False
+        try:
+            for _, file, turn, _ in list(done):
+                if not turn.log.kin.answered_since(turn.first_n):
+                    continue
+                for key, other in self._below(file, turn.log).items():
+                    taken.append((key, other))
+                    with suppress(OSError):  # its own turn tells of it
+                        while self._turn(key, other, budget, done):
+                            pass
+        finally:
+            self.writer.patience = self._patience
+
+    def _below(self, file: LogFile, log: Log) -> dict[int, LogFile]:
+        """Return the logs of a log's sub-agents that are not read to their ends."""
+        paths = [Path(p.root) / p.log for p in self.writer.kin.below(log)]
+        folder = file.adapter.below(file.log)
+        if folder is not None:
+            with suppress(OSError):
+                paths += sorted((file.root.path / folder).rglob("*.jsonl"))
+        found: dict[int, LogFile] = {}
+        for path in dict.fromkeys(paths):
+            other = discover.log_at(path, self.settings.roots, self._memory)
+            if other is not None and self._is_behind(key := self.writer.key_of(other), other):
+                found[key] = other
+        return found
+
+    def _is_behind(self, key: int, file: LogFile) -> bool:
+        """Say whether a log's file holds, or held a moment ago, more than was read of it."""
+        just, known = self._just.get(key), self.catalogue.known.get(key)
+        read = just.seen if just is not None else None if known is None else known.seen
+        try:
+            return identity.look(file) != read
+        except OSError:
+            return False
+
+    def _patience(self, behind: list[int] | None) -> bool:
+        """Say whether a log that starts from others shall wait for them."""
+        if behind is None:
+            return self.pending.patient
+        for key in behind:
+            member = self.writer.kin.members.get(key)
+            file = None if member is None else self.find(member.place)
+            if file is not None and self._is_behind(key, file) and self.pending.may_hold:
+                if key not in self._just:
+                    self.pending.put(key, file)
+                return True
+        return False
 
     def _committed(self, done: list[_Done]) -> Counts:
         """Remember what a transaction wrote, now that it is on the disk."""
@@ -170,7 +290,8 @@ class Following:
         for key, file, turn, more in done:
             counts = counts.plus(turn.counts)
             self.catalogue.put(turn.log)
-            self.pending.succeeded(key)
+            if (told := turn.told()) is not None:
+                self.told.append(told)
             if more:
                 self.pending.put(key, file)
             if key in self._kept:

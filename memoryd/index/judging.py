@@ -36,7 +36,8 @@ class Judge:
 
     def _today(self, kept: Kept) -> Label:
         if kept.name is not None:
-            brought = self._rules.brought(kept.name.removeprefix(":"))
+            args = None if kept.paths is None else {"path": list(kept.paths)}
+            brought = self._rules.brought(kept.name.removeprefix(":"), args)
             return LOWEST if brought is None else brought
         call = None if kept.of is None else self._calls.get(kept.of)
         if call is None or call.tool is None:

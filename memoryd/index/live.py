@@ -4,49 +4,34 @@ In: the settings, hints, a rebuilt file. Out: rows, figures for `status`, a new 
 everything here, the writer's; `changed`, `status`, `label_of` and `Index.generation` are safe from any.
 """
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
-import msgspec
 
 from memoryd import db
 from memoryd.clock import monotonic
-from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound
-from memoryd.index import opening, schema, swap
-from memoryd.index.catalogue import Known, Sums
-from memoryd.index.following import Following
+from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
+from memoryd.index import deciding, forgetting, opening, purging, schema, swap
+from memoryd.index.catalogue import Known
+from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
+from memoryd.index.following import Following, reason_of
+from memoryd.index.forgetting import Forgotten, Hook
+from memoryd.index.fresh import Fresh, fresh
+from memoryd.index.heard import Told
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
+from memoryd.index.standing import Status, lacks
 from memoryd.index.swap import Gate
 from memoryd.index.writer import Budget
 from memoryd.labels import LOWEST, Label
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 _ROUNDS = 20
-
-
-class Status(msgspec.Struct, frozen=True):
-    """What the owner is told.
-
-    `why`: why there is nothing to serve. `fault`: the code of what the last try to write met. `lag_*`: what
-    is not read yet. `faults`: logs that cannot be read, with the system's word. `missing`: folders that are
-    configured and not there. `skipped`: paths of what looks like a log and is not read, with the reason.
-    """
-
-    ready: bool
-    why: str
-    generation: str
-    fault: str = ""
-    sums: Sums = msgspec.field(default_factory=Sums)
-    lag_logs: int = 0
-    lag_bytes: int = 0
-    faults: dict[str, str] = {}
-    missing: list[str] = []
-    skipped: dict[str, str] = {}
-    overrides_unreadable: int = 0
 
 
 class Index:
@@ -58,6 +43,8 @@ class Index:
         The caller holds the lock of the state folder. Raises: ConfigError, and what `db.wrong` knows.
         """
         self.settings = settings
+        self.listened = False
+        """Set to be told what is read (`take_told`)."""
         self.why = ""
         self._following: Following | None = None
         self._fault: MemorydError | None = None
@@ -80,6 +67,20 @@ class Index:
         """Return the code of what the last try to write met; "" when it went well."""
         return "" if self._fault is None else self._fault.code
 
+    def mark(self) -> int:
+        """Return the number of the next row, for `fresh`; 0 where there is no index."""
+        return 0 if self._following is None else self._following.writer.rows.mark()
+
+    def fresh(self, since: int) -> list[Fresh]:
+        """Return what came in from row `since` on, notes aside; nothing where it cannot be read."""
+        if self._following is None or since == self.mark():
+            return []
+        settings = self.settings
+        try:
+            return fresh(self._following.connection, settings.ids, len(settings.classes), since)
+        except apsw.Error:
+            return []  # what is wrong with the file, the next turn meets and tells
+
     def changed(self, paths: Iterable[Path]) -> None:
         """Take the hint that these files may have changed."""
         if self._following is not None:
@@ -95,17 +96,84 @@ class Index:
             return Counts(), False
         try:
             self._check_file()
+            self._take_retold(self._following)
+            self._following.writer.listened = self.listened
             counts = self._following.catch_up(budget or Budget())
+            self._following.purge()
         except MemorydError as error:
             self._failed(error)
             return Counts(), False
         self._fault, self._wait = None, 0.0
-        return counts, self.wait() == 0.0
+        return counts, self._following.wait() == 0.0 and self.wait() == 0.0
+
+    def take_told(self) -> list[Told]:
+        """Take what was read and committed since the last call, in order."""
+        if self._following is None:
+            return []
+        self._take_retold(self._following)
+        told, self._following.told = self._following.told, []
+        return told
+
+    def _take_retold(self, following: Following) -> None:
+        """Take over logs that were folded again: their calls may have other labels now."""
+        following.told += following.writer.retold
+        following.writer.retold = []
 
     def wait(self) -> float | None:
         """Return the seconds until `catch_up` has something to do; None: not before a hint or a sweep."""
-        due = None if self._following is None else self._following.wait()
+        if self._following is None:
+            return None
+        dues = (self._following.wait(), self._following.purge_in())
+        due = min((due for due in dues if due is not None), default=None)
         return None if due is None else max(due, self._retry_at - monotonic(), 0.0)
+
+    def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool = False, hooks: Sequence[Hook] = ()
+    ) -> Forgotten:
+        """Forget what is meant, or (`dry`) tell what that comes to; `purging` until no byte is left.
+
+        Raises: Unavailable, BadRequest, NotFound, IOFailed and what else `db.wrong` knows.
+        """
+        with _told_of_disk("what is forgotten cannot be written down"):
+            return forgetting.forget(
+                self._open_one(), wanted, dry=dry, delete_logs=delete_logs, hooks=hooks
+            )
+
+    def remember(self, act: str) -> tuple[int, int]:
+        """Take back what `act` forgot; return how many of its logs are there, and how many are not.
+
+        Raises: Unavailable, NotFound, Conflict, IOFailed and what else `db.wrong` knows.
+        """
+        with _told_of_disk("it cannot be written down"):
+            return forgetting.remember(self._open_one(), act)
+
+    def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels. Raises: Unavailable, NotFound, BadRequest, IOFailed."""
+        with _told_of_disk("the log cannot be read"):
+            return deciding.told(self._open_one(), log)
+
+    def relabel(self, log: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label, for good.
+
+        Raises: Unavailable, NotFound, BadRequest, Conflict, IOFailed and what else `db.wrong` knows.
+        """
+        with _told_of_disk("it cannot be written down"):
+            return deciding.relabel(self._open_one(), log, wish)
+
+    @property
+    def purging(self) -> bool:
+        """Say whether words of deleted rows may still be in the file."""
+        return self._following is not None and self._following.purging
+
+    def purge(self) -> None:
+        """Have the words of all rows that were deleted so far taken out of the file."""
+        if self._following is not None:
+            self._following.want_purge()
+
+    def _open_one(self) -> Following:
+        if self._following is None:
+            raise Unavailable("there is no index yet", remedy="`bxctl status` shows how far it is")
+        return self._following
 
     def sweep(self) -> None:
         """Hold the folders against the index; `catch_up` then reads what was found.
@@ -142,6 +210,15 @@ class Index:
         """Return what is known of every log, in no order."""
         return [] if self._following is None else list(self._following.catalogue.known.values())
 
+    def known(self) -> dict[int, Known]:
+        """Return what is known of every log, by key."""
+        return {} if self._following is None else dict(self._following.catalogue.known)
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any root, each with its key. Safe from any thread."""
+        found = [] if self._following is None else self._following.catalogue.keyed(log)
+        return sorted(found)
+
     def status(self) -> Status:
         """Return what the owner is told."""
         fault, following = self.fault, self._following
@@ -161,7 +238,9 @@ class Index:
             | dict.fromkeys(following.unusable, "not whole"),
             list(following.missing),
             {str(one.path): one.reason for one in following.skipped},
+            following.pending.held,
             following.writer.floors.unreadable,
+            following.purging,
         )
 
     def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:
@@ -204,6 +283,8 @@ class Index:
     def _open(self) -> None:
         connection, self.why = opening.find(self.settings)
         self._following = None if connection is None else Following(self.settings, connection)
+        if self._following is not None:
+            deciding.settled(self._following)
         self._file = self._seen()
 
     def _seen(self) -> tuple[int, int]:
@@ -266,6 +347,8 @@ class Index:
                     read = read.plus(new.catch_up(Budget()))
                 if not read.records:
                     break
+            if purging.bits(connection, purging.RESIDUE):
+                purging.finish(connection)
             lacking = "" if force or self._following is None else lacks(self._following, new)
         finally:
             connection.close()
@@ -284,24 +367,18 @@ class Index:
             gate.open()
 
 
+@contextmanager
+def _told_of_disk(what: str) -> Iterator[None]:
+    """Let an error of the file system leave as one of memoryd."""
+    try:
+        yield
+    except OSError as error:
+        raise IOFailed(
+            f"{what} ({reason_of(error)})", remedy="mend the disk, then try again"
+        ) from error
+
+
 def _close(following: Following) -> None:
     # What a failing disk does not take now, the next one to open the index finds in the WAL.
     with suppress(apsw.Error):
         following.connection.close()
-
-
-def lacks(old: Following, new: Following) -> str:
-    """Say what a new index lacks of the old one: logs that it could not read, or half of the rows; or ""."""
-    before, after = old.catalogue.known, new.catalogue.known
-    unread = [
-        known
-        for key, known in before.items()
-        if known.indexed and key not in after and key not in old.pending.faults
-    ]
-    if unread:
-        return f"the new index lacks {len(unread)} logs that cannot be read now"
-    both = [(before[key].indexed, after[key].indexed) for key in before if key in after]
-    had, has = sum(rows for rows, _ in both), sum(rows for _, rows in both)
-    if has * 2 < had:
-        return f"the new index has {has} rows of the same logs, the old one {had}"
-    return ""

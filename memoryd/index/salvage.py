@@ -7,7 +7,7 @@ classes are taken by their names.
 
 import apsw
 
-from memoryd.index import floors, identity, schema, table, vanished
+from memoryd.index import floors, identity, schema, table, tombs, vanished
 from memoryd.index.settings import Settings
 from memoryd.index.sweeping import is_folder, what_is_there
 from memoryd.index.table import Log
@@ -24,6 +24,7 @@ def salvage(connection: apsw.Connection, settings: Settings) -> None:
     """
     meta = schema.read_meta(connection)
     ids = settings.ids
+    graves = tombs.read(settings.home, ids)
     files = {key_of(ids, file): file for file in discover.discover(settings.roots).logs}
     inodes = {(seen.dev, seen.ino) for seen in map(_seen, files.values()) if seen is not None}
     there = {str(root.path) for root in settings.roots if is_folder(root.path)}
@@ -33,7 +34,10 @@ def salvage(connection: apsw.Connection, settings: Settings) -> None:
         if log.key in files:
             _hold(settings, files[log.key], log, _label(log.peak, meta, settings))
         elif _vanished(log, there, inodes) and settings.vanished == "keep":
-            vanished.write(settings.home, connection, log, meta.classes, meta.rules)
+            tomb = graves.of(log.key)
+            if tomb is None or not tomb.whole(log.position.records):
+                under = vanished.Under(meta.classes, meta.rules)
+                vanished.write(settings.home, connection, log, under, tomb)
 
 
 def _hold(settings: Settings, file: LogFile, log: Log, peak: Label) -> None:

@@ -12,13 +12,15 @@ import apsw
 
 K1 = 1.2
 B = 0.75
-LENGTH_FLOOR = 50
-"""Rows shorter than this many tokens count as this long, or two-word commands win every query."""
 _LEAST_WEIGHT = 1e-6
 FUNCTION = "memoryd_score"
+MOST_COUNTED = 255
+
+Counts = dict[int, bytes]
+"""How often each of a question's terms stands in a row (`MOST_COUNTED` at most), by the row's id."""
 
 
-def weight(rows: int, frequency: int) -> float:
+def weight(rows: float, frequency: float) -> float:
     """Return what a term's presence is worth: its idf times (k1 + 1), never below a hair.
 
     Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009, 3.5; the
@@ -29,8 +31,8 @@ def weight(rows: int, frequency: int) -> float:
 
 
 def saturation(length: int, average: float) -> float:
-    """Return what is added to a term's frequency below the line: k1 scaled by the row's length."""
-    return K1 * (1 - B + B * max(length, LENGTH_FLOOR) / average)
+    """Return what is added to a term's frequency below the line: k1 scaled by the length."""
+    return K1 * (1 - B + B * length / average)
 
 
 class Scorer:
@@ -38,36 +40,57 @@ class Scorer:
 
     def __init__(self, connection: apsw.Connection) -> None:
         """Register the functions on `connection`."""
+        self.counts: Counts = {}
         self._weights: tuple[tuple[int, float], ...] = ()
         self._weight = self._base = self._slope = 0.0
-        for name, function in ((FUNCTION, self._many), (f"{FUNCTION}_one", self._one)):
+        for name, function in (
+            (FUNCTION, self._many),
+            (f"{FUNCTION}_one", self._one),
+            (f"{FUNCTION}_counting", self._counting),
+        ):
             connection.register_fts5_function(name, function)  # type: ignore[arg-type]  # called with one number each; apsw types any
 
-    def load(self, weights: Sequence[float], first: int, average: float) -> str:
+    def load(
+        self, weights: Sequence[float], first: int, average: float, *, counting: bool = False
+    ) -> str:
         """Return the function's name once it scores by `weights` of the phrases from number `first` on.
 
-        `average`: the length of a row in tokens.
+        `average`: the length of a row in tokens. `counting`: rows scored from now on are told in `counts`.
         """
+        self.counts = {}
         self._weights = tuple(enumerate(weights, first))
         self._weight = weights[0]
         self._base = K1 * (1 - B)
         self._slope = K1 * B / average
+        if counting:
+            return f"{FUNCTION}_counting"
         return f"{FUNCTION}_one" if len(weights) == 1 and first == 0 else FUNCTION
 
     # These run for every hit: no call but the one that asks, and max() would be one.
 
     def _one(self, api: apsw.FTS5ExtensionApi, length: int) -> float:
         found = api.inst_count
-        long = length if length > LENGTH_FLOOR else LENGTH_FLOOR  # noqa: FURB136 (max() is a call)
-        return self._weight * found / (found + self._base + self._slope * long)
+        return self._weight * found / (found + self._base + self._slope * length)
 
     def _many(self, api: apsw.FTS5ExtensionApi, length: int) -> float:
-        long = length if length > LENGTH_FLOOR else LENGTH_FLOOR  # noqa: FURB136 (max() is a call)
-        below = self._base + self._slope * long
+        below = self._base + self._slope * length
         offsets = api.phrase_column_offsets
         total = 0.0
         for phrase, weight_ in self._weights:
             found = len(offsets(phrase, 0))
             if found:
                 total += weight_ * found / (found + below)
+        return total
+
+    def _counting(self, api: apsw.FTS5ExtensionApi, length: int) -> float:
+        below = self._base + self._slope * length
+        offsets = api.phrase_column_offsets
+        total = 0.0
+        counts = bytearray(len(self._weights))
+        for place, (phrase, weight_) in enumerate(self._weights):
+            found = len(offsets(phrase, 0))
+            if found:
+                counts[place] = found if found < MOST_COUNTED else MOST_COUNTED  # noqa: FURB136 (min() is a call)
+                total += weight_ * found / (found + below)
+        self.counts[api.rowid] = bytes(counts)
         return total

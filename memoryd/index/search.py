@@ -28,6 +28,8 @@ Order = Literal["relevance", "newest", "oldest"]
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2")
 """As in memoryd/migrations/index: a query is cut into words the way the rows were."""
 MOST_NEIGHBOURS = 50
+LENGTH = "r.dl"
+"""What counts as a row's length when it is scored."""
 
 _NEVER = 1 << 62
 _ORDERS: dict[Order, tuple[str, str]] = {
@@ -144,7 +146,7 @@ def matches(reader: Reader, level: int, look: Look, seen: Where) -> list[Match]:
     Rows equal in what they are ordered by come in any order.
     """
     first, second = _ORDERS[look.order]
-    first = first.replace("{score}", f"{look.score}(ft_{level}, r.dl)")
+    first = first.replace("{score}", f"{look.score}(ft_{level}, {LENGTH})")
     sql = (
         f"SELECT {first} AS first, {second} AS second, r.log, r.n, r.block, r.id, {level}"
         f" FROM ft_{level} f CROSS JOIN row_{level} r ON r.id = f.rowid"
@@ -167,6 +169,12 @@ def logs(reader: Reader, ids: Iterable[int]) -> dict[int, LogName]:
         " WHERE id IN (SELECT value FROM json_each(?))"
     )
     return {id_: LogName(*name) for id_, *name in reader.connection.execute(sql, (wanted,))}
+
+
+def lengths(reader: Reader, scope: Scope, ids: Iterable[int]) -> dict[int, int]:
+    """Return how many rows each log has in the classes that `scope` may see (`Figures.rows`)."""
+    visible = levels(reader, scope)
+    return {id_: sum(reader.figures.rows(level, id_) for level in visible) for id_ in ids}
 
 
 def visible_rows(reader: Reader, scope: Scope) -> int:

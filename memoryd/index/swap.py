@@ -181,6 +181,13 @@ def set_aside(live: Path) -> Path | None:
     return aside
 
 
+def remove_copies(live: Path) -> None:
+    """Remove indexes that were set aside or refused: they hold what the owner wants forgotten."""
+    for pattern in (f"{live.name}.corrupt-*", f"{live.name}.rejected*"):
+        for path in live.parent.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
 def sweep(live: Path) -> int:
     """Remove what killed rebuilds left beside `live`; return how many files. Not while one runs."""
     left = list(live.parent.glob(f"{live.name}.rebuild-*"))

@@ -11,23 +11,22 @@ not mounted) changes nothing and is told as `Found.missing`.
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
 from memoryd.clock import now_ms
-from memoryd.index import floors, identity, table, vanished
+from memoryd.index import floors, identity, overrides, purging, table, tombs, vanished
 from memoryd.index.catalogue import Catalogue, Known
 from memoryd.index.identity import Seen
-from memoryd.index.judging import Judge
+from memoryd.index.kept_logs import index_kept, unwanted
 from memoryd.index.resting import Resting
-from memoryd.index.rows import Source
 from memoryd.index.settings import DAY_MS, Settings
 from memoryd.index.table import Log, Place
 from memoryd.index.writer import Writer, excluded, opened, place_of, same_so_far
 from memoryd.labels import Label
-from memoryd.records import KIND_WORDS
 from memoryd.sources import ADAPTERS, LogFile, discover
 from memoryd.sources.opening import open_below
 
@@ -74,7 +73,7 @@ def look(
         except OSError:
             continue  # gone since it was listed: the next sweep tells
         found.files[key], found.sizes[key] = file, seen
-        if must_be_read(settings, known, file, seen) or _floor_moved(writer, key, known):
+        if must_be_read(settings, known, file, seen) or _overridden(writer, key, known):
             found.changed[key] = file
     return found
 
@@ -120,40 +119,6 @@ def settle(settings: Settings, writer: Writer, catalogue: Catalogue, found: Foun
     return settled
 
 
-def index_kept(writer: Writer, path: Path) -> Log | None:
-    """Index a kept log again, under today's rules; None where its folder is no source any more.
-
-    Raises: OSError, vanished.Unusable, apsw.Error.
-    """
-    settings = writer.settings
-    about = vanished.head(path)
-    if about.root not in {str(root.path) for root in settings.roots}:
-        return None
-    log = vanished.log_of(about, settings, table.next_number(writer.connection))
-    judge = Judge(about, settings)
-    for kept in vanished.kept(path):
-        if kept is None:
-            log.unreadable += 1
-        elif kept.kind == vanished.RAISED:
-            judge.raised(kept)
-        elif kept.kind in KIND_WORDS:
-            _add_kept(writer, log, kept, judge.row(kept))
-    writer.rows.flush()
-    log.label = log.peak = judge.label
-    table.store(writer.connection, log)
-    return log
-
-
-def _add_kept(writer: Writer, log: Log, kept: vanished.Kept, label: Label) -> None:
-    if label.level > writer.settings.max_level:
-        log.left_out += 1
-        return
-    log.indexed += 1
-    kind = KIND_WORDS[kept.kind]
-    source = Source(log.id, kept.n, kept.block, kind, kept.ts, kept.tool)
-    writer.rows.add(source, label, kept.text or "")
-
-
 class _Sweep:
     """One sweep's work on the rows."""
 
@@ -190,16 +155,32 @@ class _Sweep:
         if place.root not in self.roots:
             self.drop(key, known)
         elif known.state == table.GONE:
-            if self.settings.vanished == "drop" or _age(known) < self.oldest:
-                self.drop(key, known)
-                if _age(known) < self.oldest:
-                    self.settled.unlink.append(vanished.path_of(self.settings.home, key))
+            self.gone(key, known)
         elif place.root in self.found.missing:
             return
         elif known.state != table.LIVE:
             self.drop(key, known)
         else:
             self.without_log(key, known)
+
+    def gone(self, key: int, known: Known) -> None:
+        """End the rows of a vanished log that is not wanted any more, or leave it with what it may have."""
+        path, place = vanished.path_of(self.settings.home, key), known.place
+        tomb = self.writer.tombs.of(key)
+        if _age(known) < self.oldest:
+            self.drop(key, known)
+            self.settled.unlink.append(path)
+        elif self.settings.vanished == "drop" or unwanted(
+            self.settings, place.root, place.log, known.project
+        ):
+            self.drop(key, known)
+        elif known.forgot != self.writer.tombs.mark(key) and (tomb is not None or path.exists()):
+            if tomb is not None:
+                with suppress(FileNotFoundError, vanished.Unusable):
+                    vanished.strip(path, tomb)
+            self.drop(key, known)
+            if path.exists():
+                self.take_in(path)
 
     def without_log(self, key: int, known: Known) -> None:
         """Decide about a log at whose path `discover` found none."""
@@ -222,17 +203,33 @@ class _Sweep:
         if log is None or not _same_bytes(file, log):
             return False
         self.hand_on(log.floor, new, log.place)
+        self.forget_there_too(key, place_of(file))
         self.settled.dropped.append(key)
         if not _may_follow(file, log):
+            self.forget(key)
             table.delete(self.writer.connection, log.id, len(self.settings.classes))
             return True
+        self.writer.touched |= {new, *self.writer.kin.around(key)}
+        self.writer.kin.drop(key)
         log.key, log.place = new, place_of(file)
-        log.floor = self.writer.floors.of(new)
+        log.floor, log.forgot = self.writer.floors.of(new), self.writer.tombs.mark(new)
         if not log.told:
             log.session = table.session_of(log.place.log)
         table.store(self.writer.connection, log)
+        self.writer.kin.put(log)
         self.settled.logs.append(log)
         return True
+
+    def forget_there_too(self, key: int, place: Place) -> None:
+        """Let what is forgotten of a log stay so where it lies now."""
+        tomb = self.writer.tombs.of(key)
+        if tomb is not None:
+            entries = [
+                msgspec.structs.replace(entry, source=place.source, root=place.root, log=place.log)
+                for entry in tomb.entries
+            ]
+            overrides.append(self.settings.home, *entries)
+            self.writer.tombs = tombs.read(self.settings.home, self.writer.ids)
 
     def hand_on(self, label: Label, key: int | None, place: Place) -> None:
         """Hold the log that is there now (`key`), or will be at `place`, to the label that one had."""
@@ -251,27 +248,43 @@ class _Sweep:
         if log is None or self.settings.vanished == "drop" or not log.position.records:
             self.drop(key, known)
             return
-        names = self.settings.classes.names
-        vanished.write(
-            self.settings.home, self.writer.connection, log, names, self.settings.rules.fingerprint
-        )
+        tomb = self.writer.tombs.of(key)
+        if tomb is not None and tomb.whole(log.position.records):
+            self.drop(key, known)
+            return
+        under = vanished.Under(self.settings.classes.names, self.settings.rules.fingerprint)
+        vanished.write(self.settings.home, self.writer.connection, log, under, tomb)
         log.state = table.GONE
         table.store(self.writer.connection, log)
+        self.writer.touched |= self.writer.kin.around(key)
+        self.writer.kin.put(log)
         self.settled.logs.append(log)
 
     def empty(self, known: Known, state: str) -> None:
         """Delete a log's rows and remember why there are none."""
         log = table.load(self.writer.connection, known.id)
         if log is not None:
-            table.delete(self.writer.connection, log.id, len(self.settings.classes))
+            self.delete(log.id)
+            self.forget(log.key)
             log.state, log.indexed, log.left_out = state, 0, 0
             table.store(self.writer.connection, log)
             self.settled.logs.append(log)
 
+    def forget(self, key: int) -> None:
+        """Let other logs hear nothing of one any more."""
+        self.writer.touched |= self.writer.kin.around(key)
+        self.writer.kin.drop(key)
+
     def drop(self, key: int, known: Known) -> None:
-        """Delete a log's rows and forget it."""
-        table.delete(self.writer.connection, known.id, len(self.settings.classes))
+        """Delete a log's rows and know it no more."""
+        self.forget(key)
+        self.delete(known.id)
         self.settled.dropped.append(key)
+
+    def delete(self, number: int) -> None:
+        """Delete all of a log, and have its words taken out of the file."""
+        table.delete(self.writer.connection, number, len(self.settings.classes))
+        purging.want(self.writer.connection)
 
     def take_in(self, path: Path) -> None:
         """Index a log that was kept before this index was made."""
@@ -281,6 +294,7 @@ class _Sweep:
             self.settled.unusable.append(path.name)
         else:
             if log is not None:
+                self.writer.touched.add(log.key)
                 self.settled.logs.append(log)
 
 
@@ -296,7 +310,7 @@ def must_be_read(settings: Settings, known: Known | None, file: LogFile, seen: S
             return True
         case table.EXPIRED:
             return seen != known.seen or _age(known) >= oldest
-    other = another_file(seen, known) or seen.size < known.offset
+    other = another_file(seen, known) or (file.whole is None and seen.size < known.offset)
     return other or not excluded(file.root.exclude, known.project)
 
 
@@ -305,8 +319,13 @@ def young(settings: Settings, seen: Seen) -> bool:
     return seen.mtime_ns // 1_000_000 >= _oldest(settings)
 
 
-def _floor_moved(writer: Writer, key: int, known: Known | None) -> bool:
-    return known is not None and known.state == table.LIVE and known.floor != writer.floors.of(key)
+def _overridden(writer: Writer, key: int, known: Known | None) -> bool:
+    """Say whether a log was read under other floors, or with other records forgotten."""
+    return (
+        known is not None
+        and known.state == table.LIVE
+        and (known.floor, known.forgot) != (writer.floors.of(key), writer.tombs.mark(key))
+    )
 
 
 def another_file(seen: Seen, known: Known) -> bool:

@@ -4,6 +4,7 @@ In and out: `Log`, one row, loaded when a log gets its turn and stored with the 
 fold's state between two turns (open calls, answered calls, trail), in tables of their own.
 """
 
+from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -11,7 +12,10 @@ import apsw
 import msgspec
 
 from memoryd.fold import State, call_hash
+from memoryd.index import kinfolk, purging
 from memoryd.index.identity import Marks, Seen
+from memoryd.index.kinfolk import Names, Told
+from memoryd.index.lineage import NOTHING, Heard
 from memoryd.labels import LOWEST, Label
 from memoryd.records import About
 from memoryd.sources.lines import Position
@@ -50,6 +54,10 @@ class Log(msgspec.Struct):
     why: str | None = None
     first_ts: int | None = None
     last_ts: int | None = None
+    forgot: int = 0
+    kin: Told = msgspec.field(default_factory=Told)
+    heard: Heard = NOTHING
+    decided: bytes = b""
 
     def tell(self, about: About) -> None:
         """Take over what a record says of its log; the first record that tells a thing decides it."""
@@ -80,7 +88,10 @@ _NOWHERE = Open(-1, -1, "")
 
 
 class Event(NamedTuple):
-    """What raised a label: where, the call (by its place) whose result it was, or the name without a call."""
+    """What raised a label: where, the call (by its place) whose result it was, or the name without a call.
+
+    `paths`: where it came from, masked, for path rules that the owner makes once the log is gone.
+    """
 
     n: int
     block: int
@@ -89,6 +100,11 @@ class Event(NamedTuple):
     ok: bool | None
     level: int
     untrusted: bool
+    paths: tuple[str, ...] | None = None
+
+    def bare(self) -> "Event":
+        """Return what may be kept of it once its record is forgotten: that it raised, and how far."""
+        return self._replace(of=None, name=None, paths=None)
 
 
 class Folding(msgspec.Struct):
@@ -106,11 +122,12 @@ class Folding(msgspec.Struct):
 _COLUMNS = (
     "id key source root log session project agent told state records offset discarding begun level untrusted "
     "peak_level peak_untrusted floor_level floor_untrusted dev ino size mtime_ns head tail indexed left_out "
-    "unreadable why first_ts last_ts"
+    "unreadable why first_ts last_ts forgot kin heard decided"
 ).split()
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM log"
 _STORE = f"INSERT INTO log({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _HASH_BYTES = 8
+_decode_heard = msgspec.msgpack.Decoder(Heard).decode
 _decode_trail = msgspec.msgpack.Decoder(tuple[bytes, list[Event]]).decode
 
 
@@ -162,7 +179,8 @@ def store(connection: apsw.Connection, log: Log) -> None:
     row = (log.id, log.key, *log.place, log.session, log.project, log.agent, log.told, log.state,
            at.records, at.offset, at.discarding, at.begun, *log.label, *log.peak, *log.floor,
            seen.dev, seen.ino, seen.size, seen.mtime_ns, marks.head, marks.tail, log.indexed,
-           log.left_out, log.unreadable, log.why, log.first_ts, log.last_ts)  # fmt: skip
+           log.left_out, log.unreadable, log.why, log.first_ts, log.last_ts, log.forgot,
+           kinfolk.encode(log.kin), _packed(log.heard), log.decided)  # fmt: skip
     # Never INSERT OR REPLACE: its statement journal makes FTS5 write out a segment each time.
     connection.execute("DELETE FROM log WHERE id = ?", (log.id,))
     connection.execute(_STORE, row)
@@ -181,7 +199,7 @@ def load_folding(connection: apsw.Connection, log: Log) -> Folding:
     answered: set[bytes] = set()
     for hashes, _ in trails(connection, log.id):
         answered.update(hashes[at : at + _HASH_BYTES] for at in range(0, len(hashes), _HASH_BYTES))
-    state = State(log.label, calls, answered, [])
+    state = State(log.label, calls, answered, [], list(log.kin.steps))
     return Folding(state, places, [], frozenset(answered))
 
 
@@ -208,29 +226,80 @@ def store_folding(connection: apsw.Connection, log: Log, first_n: int, folding: 
         )
 
 
+def names(connection: apsw.Connection, number: int) -> list[Names]:
+    """Return the names of a log's records, as each turn stored them. Raises: apsw.Error."""
+    found: Iterable[tuple[int, bytes, bytes]] = connection.execute(
+        "SELECT first_n, names, origins FROM anchor WHERE log = ? ORDER BY first_n", (number,)
+    )
+    return [Names(*row) for row in found]
+
+
+def names_with(connection: apsw.Connection, name: bytes) -> list[tuple[int, int, bytes]]:
+    """Return the log, first record and anchors of each turn that may hold `name`. Raises: apsw.Error."""
+    found: Iterable[tuple[int, int, bytes]] = connection.execute(
+        "SELECT log, first_n, names FROM anchor WHERE instr(names, ?)", (name,)
+    )
+    return [*found]
+
+
 def trails(connection: apsw.Connection, number: int) -> list[tuple[bytes, list[Event]]]:
     """Return a log's stored turns: hashes of the calls answered in each, and its events."""
     found = connection.execute("SELECT events FROM trail WHERE log = ? ORDER BY first_n", (number,))
     return [_decode_trail(row[0]) for row in found]
 
 
+def strip(connection: apsw.Connection, number: int, forgotten: Callable[[int, int], bool]) -> None:
+    """Leave no word in the trail and the open calls of forgotten places (n, block). Raises: apsw.Error."""
+    found = connection.execute("SELECT first_n, events FROM trail WHERE log = ?", (number,))
+    turns: list[tuple[Any, ...]] = found.fetchall()
+    for first_n, packed in turns:
+        hashes, events = _decode_trail(packed)
+        bare = [event.bare() if forgotten(event.n, event.block) else event for event in events]
+        if bare != events:
+            connection.execute(
+                "UPDATE trail SET events = ? WHERE log = ? AND first_n = ?",
+                (msgspec.msgpack.encode((hashes, bare)), number, first_n),
+            )
+    calls: list[tuple[Any, ...]] = connection.execute(
+        "SELECT call, n, block FROM call WHERE log = ?", (number,)
+    ).fetchall()
+    for call, n, block in calls:
+        if forgotten(n, block):
+            connection.execute(
+                "UPDATE call SET tool = '' WHERE log = ? AND call = ?", (number, call)
+            )
+
+
 def delete(connection: apsw.Connection, number: int, classes: int, *, row: bool = True) -> None:
     """Delete all that a log has in the index, its own row too unless told otherwise. Raises: apsw.Error."""
-    for c in range(classes):
-        connection.execute(
-            f"DELETE FROM ft_{c} WHERE rowid IN (SELECT id FROM row_{c} WHERE log = ?)", (number,)
-        )
-        connection.execute(f"DELETE FROM row_{c} WHERE log = ?", (number,))
+    delete_rows(connection, number, classes)
     connection.execute("DELETE FROM call WHERE log = ?", (number,))
     connection.execute("DELETE FROM trail WHERE log = ?", (number,))
+    connection.execute("DELETE FROM anchor WHERE log = ?", (number,))
     if row:
         connection.execute("DELETE FROM log WHERE id = ?", (number,))
+
+
+def delete_rows(connection: apsw.Connection, number: int, classes: int) -> None:
+    """Delete a log's rows and nothing else of it. Raises: apsw.Error."""
+    for c in range(classes):
+        purging.delete(connection, c, "log = :log", {"log": number})
+
+
+def store_names(connection: apsw.Connection, number: int, names: Names) -> None:
+    """Write the names of a turn's records. Raises: apsw.Error."""
+    if names.own:
+        connection.execute(
+            "INSERT INTO anchor(log, first_n, names, origins) VALUES (?, ?, ?, ?)",
+            (number, names.first_n, names.own, names.copied),
+        )
 
 
 def _log(row: tuple[Any, ...]) -> Log:
     (number, key, source, root, log, session, project, agent, told, state, records, offset, discarding,
      begun, level, untrusted, peak_level, peak_untrusted, floor_level, floor_untrusted, dev, ino, size,
-     mtime_ns, head, tail, indexed, left_out, unreadable, why, first_ts, last_ts) = row  # fmt: skip
+     mtime_ns, head, tail, indexed, left_out, unreadable, why, first_ts, last_ts, forgot, kin, heard,
+     decided) = row  # fmt: skip
     return Log(
         id=number,
         key=key,
@@ -252,4 +321,12 @@ def _log(row: tuple[Any, ...]) -> Log:
         why=why,
         first_ts=first_ts,
         last_ts=last_ts,
+        forgot=forgot,
+        kin=kinfolk.decode(kin) if kin else Told(),
+        heard=_decode_heard(heard) if heard else NOTHING,
+        decided=decided,
     )
+
+
+def _packed(heard: Heard) -> bytes:
+    return b"" if heard == NOTHING else msgspec.msgpack.encode(heard)

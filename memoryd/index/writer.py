@@ -12,9 +12,9 @@ label that the log has had, a floor is written first (`floors`), so that rewriti
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -22,52 +22,96 @@ import msgspec
 
 from memoryd.clock import monotonic
 from memoryd.errors import MemorydError
-from memoryd.fold import State, begin, call_hash, fold
-from memoryd.ids import Ids
-from memoryd.index import floors, identity, table, vanished
+from memoryd.fold import State
+from memoryd.index import (
+    floors,
+    identity,
+    kinfolk,
+    overrides,
+    purging,
+    relabels,
+    table,
+    tombs,
+    vanished,
+)
+from memoryd.index.files import (
+    excluded,
+    key_of,
+    label_at_end,
+    opened,
+    place_of,
+    same_so_far,
+    start_label,
+    start_of,
+)
+from memoryd.index.heard import Told
 from memoryd.index.identity import Seen
-from memoryd.index.rows import Counts, Rows, Source, storable
+from memoryd.index.kinship import Kinship
+from memoryd.index.lineage import NOTHING
+from memoryd.index.listening import Listener
+from memoryd.index.retelling import folded, heard
+from memoryd.index.rows import Counts, Rows, Source
 from memoryd.index.settings import Settings
-from memoryd.index.table import Event, Folding, Log, Open, Place
+from memoryd.index.table import Folding, Log, Open
+from memoryd.index.trail import FORGOTTEN, take
+from memoryd.index.turn import Budget, Turn, TurnFailed, Waiting
 from memoryd.labels import Label
 from memoryd.points import reached
-from memoryd.records import Called, Kind, Record, Said, Unreadable, call_text
+from memoryd.records import Called, Kind, Record, Said, call_text
 from memoryd.redact import arguments
-from memoryd.rules import Rules
-from memoryd.sources import LogFile, discover, lines, whole
-from memoryd.sources.lines import Position
+from memoryd.sources import LogFile, lines
+
+__all__ = [
+    "FORGOTTEN",
+    "Budget",
+    "Turn",
+    "TurnFailed",
+    "Waiting",
+    "Writer",
+    "add",
+    "excluded",
+    "index_log",
+    "index_record",
+    "key_of",
+    "label_at_end",
+    "opened",
+    "place_of",
+    "progress",
+    "same_so_far",
+    "set_progress",
+    "start_of",
+]
+
+_TOLD_BY = 64
+"""Records by which a log has told its session."""
 
 _MOST_KEPT = 64
 """Logs whose fold stays in memory between turns: those that are being written."""
 
 
-class Budget(msgspec.Struct, frozen=True):
-    """What one log may use in one turn before the others get theirs."""
-
-    bytes: int = 4 << 20
-    seconds: float = 0.05
-
-
-class TurnFailed(Exception):
-    """A log failed in the middle of its turn: what is written of the turn must be taken back."""
-
-    def __init__(self, file: LogFile, error: Exception) -> None:
-        """Keep whose turn it was, and what went wrong: mostly an OSError, else a fault of ours."""
-        super().__init__(type(error).__name__)
-        self.file, self.error = file, error
-
-
 class Writer:
-    """What the functions here share. One a database and a thread."""
+    """What the functions here share. One a database and a thread.
+
+    `patience(behind)` says whether a log that starts from these (None: from one that is not known) shall wait.
+    """
 
     def __init__(self, connection: apsw.Connection, settings: Settings, next_id: int) -> None:
-        """Write into `connection`; the first row gets the id `next_id`."""
+        """Write into `connection`; the first row gets the id `next_id`. Raises: ConfigError, OSError."""
         self.connection = connection
         self.settings = settings
         self.max_level = settings.max_level
         self.ids = settings.ids
         self.rows = Rows(connection, len(settings.classes), next_id)
-        self.floors = floors.read(settings.home, self.ids, settings.classes)
+        entries = overrides.read(settings.home)
+        self.floors = floors.gathered(entries, self.ids, settings.classes)
+        self.relabels = relabels.gathered(entries, self.ids, settings.classes)
+        self.tombs = tombs.gathered(entries, self.ids)
+        self.kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self.touched: set[int] = set()
+        self.patience: Callable[[list[int] | None], bool] = lambda behind: False
+        self.listened = False
+        """Whether somebody wants to be told what is read."""
+        self.retold: list[Told] = []
         self._keys: dict[tuple[str, Path, str], int] = {}
         self._kept: OrderedDict[int, tuple[int, Folding]] = OrderedDict()
 
@@ -93,20 +137,16 @@ class Writer:
             self._kept.popitem(last=False)
 
     def forget(self, mark: int) -> None:
-        """Forget what was rolled back: rows from id `mark` on, and every fold kept."""
+        """Forget what was rolled back: rows from id `mark` on, every fold kept, and new relations."""
         self.rows.forget(mark)
         self._kept.clear()
+        self.touched.clear()
+        self.retold.clear()
+        self.kin.load()
 
-
-class Turn(msgspec.Struct):
-    """One log's turn: its row, its fold, and what was counted in this turn."""
-
-    log: Log
-    folding: Folding
-    trusted: bool
-    whole: bool
-    first_n: int
-    counts: Counts = msgspec.field(default_factory=Counts)
+    def release(self, log: Log) -> None:
+        """Forget the fold of a log whose rows were made or deleted outside of its turns."""
+        self._kept.pop(log.id, None)
 
 
 def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
@@ -138,6 +178,10 @@ def _text(item: Said | Called) -> str:
 def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     """Store how far a log is read now, with its label and its fold, beside the rows. Raises: apsw.Error."""
     log, counts, folding = turn.log, turn.counts, turn.folding
+    log.kin.steps = folding.state.steps
+    log.kin.first = log.kin.first or kinfolk.first_of(turn.names.own)
+    if isinstance(turn.ear, Listener):
+        turn.ear.finish()
     log.label = folding.state.label
     log.peak = log.peak.join(log.label)
     log.seen = seen
@@ -147,6 +191,10 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     log.unreadable += counts.unreadable
     table.store_folding(writer.connection, log, turn.first_n, folding)
     table.store(writer.connection, log)
+    table.store_names(writer.connection, log.id, turn.names)
+    writer.kin.put(log)
+    writer.touched.add(log.key)
+    writer.kin.names(log.key, turn.names.own, turn.names.first_n)
     folding.stored = folding.stored | folding.state.answered
     folding.events.clear()
     writer.keep(log, folding)
@@ -158,22 +206,34 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     log, folding, n, ts = turn.log, turn.folding, record.n, record.ts
     state = folding.state
     below = state.label.level <= writer.max_level
-    if record.about is not None and below:
-        log.tell(record.about)
+    ear = turn.ear
+    if record.about is not None:
+        if below:
+            log.tell(record.about)
+        if record.about.session is not None:
+            ear.session(n, record.about.session)
     if ts is not None:
         log.met(ts)
-    for item, label in fold(state, record, writer.settings.rules, turn.trusted):
+    rows = folded(turn, record, writer.settings.rules, writer.ids)
+    turn.counts.records += 1
+    copy = ear.copies and ear.copied(record)
+    if turn.heard is not None:
+        turn.heard.append(heard(turn, record, [] if copy else rows))
+    for item, label in rows:
+        gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):
             source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
             if item.call is not None:
-                tool = item.tool if label.level <= writer.max_level else ""
+                tool = item.tool if label.level <= writer.max_level and not gone else ""
                 folding.places[item.call] = Open(n, item.block, tool)
         else:
             source = Source(log.id, n, item.block, item.kind, ts)
-        add(writer, turn, source, label, item)
-    turn.counts.records += 1
+        if not gone:
+            add(writer, turn, source, label, item)
     if state.trail:
-        _take_trail(writer, turn, record, below=below)
+        take(turn, record, writer.settings, below=below)
+    if below and state.label.level > writer.max_level:
+        log.why = log.why or "what another log had met"
 
 
 def index_log(
@@ -183,54 +243,38 @@ def index_log(
 
     `number` is its row id where it has one. Without `budget` it is read to its end, and its last rows wait in
     `Writer.rows` for those of the next logs.
-    Raises: OSError when the file cannot be opened, with nothing written; TurnFailed; apsw.Error.
+    Raises: OSError when the file cannot be opened, and Waiting, with nothing written; TurnFailed; apsw.Error.
     """
     with opened(file) as (handle, seen):
         try:
             turn = _begin(writer, file, number, handle, seen)
             # What was rewritten is replaced in one step, however long that takes.
-            more = _read(writer, file, turn, handle, None if turn.whole else budget)
+            limit = None if file.whole is not None else budget
+            more = _read(writer, file, turn, handle, limit, new=number is None)
             if budget is not None:
                 writer.rows.flush()
             reached("catch-up: rows added")
             set_progress(writer, turn, seen, handle)
-        except (apsw.Error, MemorydError):
+        except (apsw.Error, MemorydError, Waiting):
             raise
         except Exception as error:  # a log that trips us up must not stop the others
             raise TurnFailed(file, error) from error
     return turn, more
 
 
-@contextmanager
-def opened(file: LogFile) -> Iterator[tuple[int, Seen]]:
-    """Open a log and yield a descriptor of its lines, and what it looked like before they were read.
-
-    Raises: OSError, also for what is no regular file.
-    """
-    if (how := file.whole) is not None:
-        before = identity.look(file)
-        with whole.opened(how, file.root.path, file.log) as lines_of_it:
-            yield lines_of_it, before
-        return
-    handle = discover.open_log(file)
-    try:
-        yield handle, identity.seen(os.fstat(handle))
-    finally:
-        os.close(handle)
-
-
-def excluded(globs: Iterable[str], project: str | None) -> bool:
-    """Say whether a log of `project` is one that the owner does not want read."""
-    return project is not None and any(fnmatchcase(project, glob) for glob in globs)
-
-
-def _read(writer: Writer, file: LogFile, turn: Turn, handle: int, budget: Budget | None) -> bool:
+def _read(
+    writer: Writer, file: LogFile, turn: Turn, handle: int, budget: Budget | None, *, new: bool
+) -> bool:
     """Read records until the file or the budget ends; say whether there may be more."""
     log = turn.log
     start, began = log.position.offset, monotonic()
     most = None if budget is None else budget.bytes
     batches = lines.read(handle, log.position, file.adapter, log=file.log, budget_bytes=most)
     for batch in batches:
+        if log.position.records == 0 and batch.records:
+            _meet(writer, file, turn, batch.records, new=new)
+        if file.adapter.named and batch.records:
+            turn.name(batch.records)
         for record in batch.records:
             index_record(writer, turn, record)
         log.position = batch.position
@@ -243,28 +287,47 @@ def _read(writer: Writer, file: LogFile, turn: Turn, handle: int, budget: Budget
     return False
 
 
+def _meet(writer: Writer, file: LogFile, turn: Turn, records: list[Record], *, new: bool) -> None:
+    """Look where a log comes from before its first record is folded. Raises: Waiting."""
+    log = turn.log
+    told = kinfolk.peek(records)
+    if file.adapter.named:
+        told.first = kinfolk.first_of(kinfolk.anchors(records))
+    met = msgspec.structs.replace(log, kin=told)
+    for record in records[:_TOLD_BY]:
+        if record.about is not None:
+            met.tell(record.about)
+    if new and told.links:
+        behind = writer.kin.unread(met)
+        if behind != [] and writer.patience(behind):
+            raise Waiting(behind or [])
+    whole = frozenset(n for n, link in told.links if link.whole)
+    turn.ear = Listener(writer.kin, met, file.adapter, whole)
+    turn.ear.listen_for(log)
+
+
 def _exclude(writer: Writer, turn: Turn) -> None:
     """Take back everything of a log whose project turned out to be excluded."""
     log = turn.log
     writer.rows.flush()
     table.delete(writer.connection, log.id, len(writer.settings.classes), row=False)
+    purging.want(writer.connection)
     log.state = table.EXCLUDED
     log.indexed = log.left_out = log.unreadable = 0
     turn.folding = Folding(State(turn.folding.state.label))
+    log.kin, log.heard, turn.names = kinfolk.Told(), NOTHING, kinfolk.Names()
     turn.counts = Counts()
+    if turn.heard is not None:
+        turn.heard = []
 
 
 def _goes_on(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the file is the one that was read so far, under the floor that it has now."""
+    """Say whether the file is the one that was read so far, under the overrides that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
         return False
+    if log.forgot != writer.tombs.mark(log.key):
+        return False
     return log.position.offset == 0 or same_so_far(file, log, handle, seen)
-
-
-def same_so_far(file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the open log starts with what was read of it. Raises: OSError."""
-    at, is_whole = log.position.offset, file.whole is not None
-    return identity.same(handle, seen, log.seen, at, log.marks, whole=is_whole)
 
 
 def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> Log:
@@ -272,6 +335,8 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
 
     Raises: OSError, also where a floor cannot be written: then nothing of this turn may be committed.
     """
+    writer.touched |= writer.kin.around(log.key)
+    writer.kin.drop(log.key)
     table.delete(writer.connection, log.id, len(writer.settings.classes))
     fresh = _new_log(writer, file, log.id)
     if log.position.offset and same_so_far(file, log, handle, seen):
@@ -287,82 +352,24 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
     return fresh
 
 
-def label_at_end(settings: Settings, file: LogFile, start: Label, handle: int) -> Label:
-    """Return the label that the whole file will have; its records are folded, not indexed.
-
-    Raises: OSError.
-    """
-    state, trusted = State(start), file.root.trusted
-    for batch in lines.read(handle, Position(), file.adapter, log=file.log):
-        for record in batch.records:
-            fold(state, record, settings.rules, trusted)
-        state.trail.clear()
-    return state.label
-
-
-def start_of(settings: Settings, file: LogFile, floor: Label) -> Label:
-    """Return the label before a log's first record."""
-    return begin(settings.rules, file.root.start, floor).label
-
-
 def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
     place, key = place_of(file), writer.key_of(file)
     floor = writer.floors.of(key)
     label = start_of(writer.settings, file, floor)
-    session = table.session_of(place.log)
-    return Log(number, key, place, session, label=label, peak=label, floor=floor)
-
-
-def place_of(file: LogFile) -> Place:
-    """Return where a log is, as text that can be stored."""
-    return Place(file.adapter.id, storable(str(file.root.path)), storable(file.log))
-
-
-def key_of(ids: Ids, file: LogFile) -> int:
-    """Return the keyed name of a log."""
-    return ids.log_key(file.adapter.id, str(file.root.path), file.log)
+    session, mark = table.session_of(place.log), writer.tombs.mark(key)
+    decided = writer.relabels.digest(key)
+    return Log(number, key, place, session, label=label, peak=label, floor=floor, forgot=mark,
+               decided=decided)  # fmt: skip
 
 
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
     """Return the turn of a log as it goes on, or as it starts over."""
-    log = progress(writer, file, number)
+    log, anew = progress(writer, file, number), False
     if not _goes_on(writer, file, log, handle, seen):
+        anew = log.position.offset > 0 and not same_so_far(file, log, handle, seen)
         log = _start_over(writer, file, log, handle, seen)
-    is_whole = file.whole is not None
-    return Turn(log, writer.folding(log), file.root.trusted, is_whole, log.position.records)
-
-
-def _take_trail(writer: Writer, turn: Turn, record: Record, *, below: bool) -> None:
-    """Take the events of one record out of the fold's state, calls by their places.
-
-    `below`: the record itself is not above `max_class`; of one that is, no name is kept either.
-    """
-    folding, rules = turn.folding, writer.settings.rules
-    nameless = False
-    for n, block, name, ok, level, untrusted in folding.state.trail:
-        nameless = nameless or name is None
-        call = None if name is None else _place(folding, name)
-        of = None if call is None else (call.n, call.block)
-        without_call = name if below and name is not None and name.startswith(":") else None
-        folding.events.append(Event(n, block, of, without_call, ok, level, untrusted))
-        if level > writer.settings.max_level and turn.log.why is None:
-            turn.log.why = _why(rules, call, without_call)
-    folding.state.trail.clear()
-    if nameless:  # as what an unreadable line brings in is
-        turn.counts.unreadable += sum(isinstance(item, Unreadable) for item in record.items)
-
-
-def _place(folding: Folding, call: str) -> Open | None:
-    return folding.places.get(call) or folding.places.get(call_hash(call))
-
-
-def _why(rules: Rules, call: Open | None, brought: str | None) -> str:
-    """Say in a few words what raised a log above `max_class`."""
-    if call is not None:
-        if not call.tool:
-            return "a call above max_class"
-        return call.tool if rules.known(call.tool) else f"{call.tool} (no rule)"
-    if brought is not None:
-        name = brought.removeprefix(":")
-        return name if rules.known(name, brought=True) else f"{name} (no rule)"
-    return "a line or a result that nobody can place"
+    ear = Listener(writer.kin, log, file.adapter)
+    turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, anew=anew)
+    turn.heard, turn.whole = [] if writer.listened else None, file.whole is not None
+    turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
+    return turn

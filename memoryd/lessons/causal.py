@@ -64,21 +64,28 @@ class Success(msgspec.Struct, frozen=True, kw_only=True):
 def link(connection: apsw.Connection, success: Success) -> int:
     """Credit a success with every error that the same call failed with before; return how many.
 
-    Each error is mended once by one success: a later one finds the fix that is there.
+    The first success after a failure mends it; a later one finds the fix that is there. Failures of each label
+    are looked at apart, the lowest first, so that one above a reader makes no fix that the reader sees.
     """
     failures = connection.execute(
-        "SELECT error, max(at), max(level), max(untrusted), min(level), min(untrusted) FROM call "
+        "SELECT error, level, untrusted, max(at) FROM call "
         "WHERE ok = 0 AND fingerprint = ? AND project = ? AND at <= ? "
-        "AND (session = ? OR at >= ?) AND NOT (log = ? AND n > ?) GROUP BY error",
+        "AND (session = ? OR at >= ?) AND NOT (log = ? AND n > ?) "
+        "GROUP BY error, level, untrusted ORDER BY level, untrusted, error",
         (success.fingerprint, success.project, success.at, success.session, success.at - WINDOW,
          success.log, success.n),
     )  # fmt: skip
     done = 0
-    for error, at, *_, level, untrusted in list(failures):
-        label = success.label.join(Label(level, bool(untrusted)))
-        if not _known(connection, (str(error), success.project, int(at)), label):
-            _fix(connection, success, (str(error), int(at)), label)
+    for error, level, untrusted, at in list(failures):
+        own = Label(int(level), bool(untrusted))
+        label = success.label.join(own)
+        failure = str(error), int(at)
+        known = _known(connection, success, failure, label)
+        if known is None:
+            _fix(connection, success, failure, label)
             done += 1
+        elif known[1:] == (success.session, success.at):
+            _tell_again(connection, known[0], success, (failure[0], failure[1], own))
     settings.count(connection, "causal_links", done)
     return done
 
@@ -100,51 +107,108 @@ def link_later(connection: apsw.Connection, seen: Seen, error: str) -> None:
         )
 
 
-def _known(connection: apsw.Connection, mended: tuple[str, str, int], label: Label) -> bool:
-    """Say whether a fix since the failure is there that whoever may see `label` sees too."""
+def _known(
+    connection: apsw.Connection, success: Success, failure: tuple[str, int], label: Label
+) -> tuple[int, str, int] | None:
+    """Return row, session and time of a fix between the failure and the success that readers of `label` see too."""
+    error, failed_at = failure
     found = connection.execute(
-        "SELECT 1 FROM fix WHERE fingerprint = ? AND project = ? AND at >= ? "
-        "AND level <= ? AND untrusted <= ? LIMIT 1",
-        (*mended, *label),
+        "SELECT row, session, at FROM fix WHERE fingerprint = ? AND project = ? AND at >= ? AND at <= ? "
+        "AND level <= ? AND untrusted <= ? ORDER BY at DESC LIMIT 1",
+        (error, success.project, failed_at, success.at, *label),
+    )
+    return next(((int(row), str(session), int(at)) for row, session, at in found), None)
+
+
+def _tell_again(
+    connection: apsw.Connection, number: int, success: Success, failure: tuple[str, int, Label]
+) -> None:
+    """Tell the steps of a fix anew: its failure was read after it. One above its readers changes nothing."""
+    error, failed_at, own = failure
+    level, untrusted = connection.execute(
+        "SELECT level, untrusted FROM fix WHERE row = ?", (number,)
     ).get
-    return found is not None
+    label = Label(int(level), bool(untrusted))
+    if not label.covers(own):
+        return
+    args = steps(connection, success, failed_at, label)
+    connection.execute("UPDATE fix SET args = ? WHERE row = ?", (args, number))
+    _credit_all(connection, error, success.project, label)
 
 
 def _fix(
     connection: apsw.Connection, success: Success, failure: tuple[str, int], label: Label
 ) -> None:
     error, failed_at = failure
-    args = steps(connection, success, failed_at)
+    args = steps(connection, success, failed_at, label)
     connection.execute(
         "INSERT INTO fix(fingerprint, project, session, at, args, level, untrusted) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
         (error, success.project, success.session, success.at, args, *label),
     )
+    _withdraw(connection, success, error, label)
+    _credit_all(connection, error, success.project, label)
+
+
+def _credit_all(connection: apsw.Connection, error: str, project: str, label: Label) -> None:
+    """Credit every lesson of an error whose readers may see a fix of `label`."""
     for lesson in row.select(
         connection,
         "type = 'error' AND origin = 'reflector' AND status IN ('active', 'stale') "
         "AND fingerprint = ? AND project = ?",
-        (error, success.project),
+        (error, project),
     ):
         if lesson.label.covers(label):
-            row.update(
-                connection,
-                lesson.row,
-                evidence=lesson.evidence + 1,
-                verified_at=max(success.at, lesson.verified_at or 0),
-                fix_args=args,
-            )
+            _credit(connection, lesson)
 
 
-def steps(connection: apsw.Connection, success: Success, failed_at: int) -> str:
+def _withdraw(connection: apsw.Connection, success: Success, error: str, label: Label) -> None:
+    """Take back what was credited to a later success, read before this one, without a failure in between."""
+    connection.execute(
+        "DELETE FROM fix WHERE fingerprint = ?1 AND project = ?2 AND at > ?3 "
+        "AND level >= ?4 AND untrusted >= ?5 AND NOT EXISTS (SELECT 1 FROM call WHERE ok = 0 "
+        "AND error = ?1 AND call.project = ?2 AND call.at > ?3 AND call.at <= fix.at)",
+        (error, success.project, success.at, *label),
+    )
+
+
+def _credit(connection: apsw.Connection, lesson: row.Lesson) -> None:
+    """Count the fixes that a lesson's readers may see, and tell the newest."""
+    found = list(
+        connection.execute(
+            "SELECT at, args FROM fix WHERE fingerprint = ? AND project = ? AND level <= ? "
+            "AND untrusted <= ? ORDER BY at, row",
+            (lesson.fingerprint, lesson.project, *lesson.label),
+        )
+    )
+    at, args = found[-1]
+    row.update(
+        connection,
+        lesson.row,
+        evidence=len(found),
+        verified_at=max(int(at), lesson.verified_at or 0),
+        fix_args=str(args),
+    )
+
+
+def steps(connection: apsw.Connection, success: Success, failed_at: int, label: Label) -> str:
     """Return in words what was done between a failure and the success that proves the fix.
 
-    Only what can have changed something: edits and commands, at most four, the last ones.
+    Only what can have changed something: edits and commands, at most four, the last ones; none above `label`.
     """
     found = connection.execute(
         "SELECT tool, summary FROM call WHERE session = ? AND ok = 1 AND at >= ? AND at <= ? "
-        "AND fingerprint <> ? ORDER BY at, n, block",
-        (success.session, failed_at, success.at, success.fingerprint),
+        "AND fingerprint <> ? AND NOT (log = ? AND n > ?) AND level <= ? AND untrusted <= ? "
+        "ORDER BY at, n, block",
+        (
+            success.session,
+            failed_at,
+            success.at,
+            success.fingerprint,
+            success.log,
+            success.n,
+            *label,
+        ),
     )
     done = [_step(str(tool), str(said)) for tool, said in found if changes(str(tool), str(said))]
     again = f"{_step(success.tool, success.summary)} went well"

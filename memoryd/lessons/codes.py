@@ -5,6 +5,7 @@ bottom: specific compilers before general runtimes, runtimes before the shell.
 """
 
 import re
+from collections.abc import Container
 
 import msgspec
 
@@ -17,19 +18,26 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A pattern with one group (or a fixed `code`), its family, and hints by code; "" is the family's own."""
+    """A pattern with one group (or a fixed `code`), its family, and hints by code; "" is the family's own.
+
+    `needles`: words of which a text that the pattern matches holds at least one; looking for them costs a
+    hundredth of the pattern. In lower case.
+    """
 
     family: str
     pattern: re.Pattern[str]
     hints: dict[str, str]
     code: str = ""
+    needles: tuple[str, ...] = ()
 
 
 def _rule(
-    family: str, pattern: str, hints: dict[str, str] | str, *, code: str = "", flags: int = 0
+    family: str, pattern: str, hints: dict[str, str] | str, *, code: str = "", needles: str
 ) -> Rule:
     table = {"": hints} if isinstance(hints, str) else hints
-    return Rule(family, re.compile(pattern, re.MULTILINE | flags), table, code)
+    return Rule(
+        family, re.compile(pattern, re.MULTILINE), table, code, tuple(needles.lower().split("|"))
+    )
 
 
 _PYTHON = (
@@ -39,15 +47,18 @@ _PYTHON = (
 )
 
 RULES: tuple[Rule, ...] = (
-    _rule("edit", r"File has not been read yet", "read the file first, then edit it", code="EDIT_NOT_READ"),
-    _rule("edit", r"File has been modified since", "read the file again, then edit it", code="EDIT_CHANGED"),
+    _rule("edit", r"File has not been read yet", "read the file first, then edit it", code="EDIT_NOT_READ",
+          needles="File has not been read yet"),
+    _rule("edit", r"File has been modified since", "read the file again, then edit it", code="EDIT_CHANGED",
+          needles="File has been modified since"),
     _rule("edit", r"String to replace not found", "read the file again and copy the text exactly",
-          code="EDIT_NO_MATCH"),
+          code="EDIT_NO_MATCH", needles="String to replace not found"),
     _rule("edit", r"matches of the string to replace", "give more of the text around it, or replace all",
-          code="EDIT_MANY_MATCHES"),
-    _rule("file", r"^(?:File|Path) does not exist", "list the folder and correct the path", code="NO_SUCH_PATH"),
+          code="EDIT_MANY_MATCHES", needles="matches of the string to replace"),
+    _rule("file", r"^(?:File|Path) does not exist", "list the folder and correct the path", code="NO_SUCH_PATH",
+          needles="does not exist"),
     _rule("shell", r"\$'\\r': command not found|\bbash\\r\b",
-          "the script has Windows line ends: take the carriage returns out", code="SHELL_CRLF"),
+          "the script has Windows line ends: take the carriage returns out", code="SHELL_CRLF", needles="\\r"),
     _rule(
         "typescript",
         r"\b(TS\d{4,5})\b",
@@ -70,6 +81,7 @@ RULES: tuple[Rule, ...] = (
             "TS1005": "a token is missing: mend the syntax just before that place",
             "": "look the code up and mend the type error at that place",
         },
+        needles="TS",
     ),
     _rule(
         "rust",
@@ -86,41 +98,48 @@ RULES: tuple[Rule, ...] = (
             "E0499": "it is borrowed mutably twice: end the first borrow earlier",
             "": "run `rustc --explain` for the code and mend that place",
         },
+        needles="error[E",
     ),
     _rule("rust", r"^error: could not compile `?([\w-]+)",
-          "mend the compiler errors above it", code="CARGO_COMPILE"),
+          "mend the compiler errors above it", code="CARGO_COMPILE", needles="could not compile"),
     _rule("cargo", r"\b(?:no matching package named|failed to select a version for)",
-          "correct the dependency's name or version in Cargo.toml", code="CARGO_DEPENDENCY"),
+          "correct the dependency's name or version in Cargo.toml", code="CARGO_DEPENDENCY",
+          needles="no matching package named|failed to select a version for"),
     _rule("go", r"^\S+\.go:\d+:\d+: undefined: ",
-          "declare the name or import its package", code="GO_UNDEFINED"),
+          "declare the name or import its package", code="GO_UNDEFINED", needles=": undefined: "),
     _rule("go", r"\bno required module provides package\b",
-          "run `go get` for that package", code="GO_MODULE"),
+          "run `go get` for that package", code="GO_MODULE", needles="no required module provides package"),
     _rule("go", r"\"[^\"]+\" imported and not used",
-          "remove the import or use it", code="GO_UNUSED_IMPORT"),
-    _rule("go", r"\bdeclared and not used\b", "use the variable or remove it", code="GO_UNUSED"),
+          "remove the import or use it", code="GO_UNUSED_IMPORT", needles="imported and not used"),
+    _rule("go", r"\bdeclared and not used\b", "use the variable or remove it", code="GO_UNUSED",
+          needles="declared and not used"),
     _rule("go", r"^panic: ",
-          "the Go program panicked: read the first frame of its own code", code="GO_PANIC"),
+          "the Go program panicked: read the first frame of its own code", code="GO_PANIC", needles="panic: "),
     _rule("go test", r"^--- FAIL: ",
-          "run that test alone with `go test -run` and read its output", code="GO_TEST"),
+          "run that test alone with `go test -run` and read its output", code="GO_TEST", needles="--- FAIL: "),
     _rule("linker", r"\bundefined reference to\b",
-          "link the library that defines it, after the object that uses it", code="LD_UNDEFINED"),
+          "link the library that defines it, after the object that uses it", code="LD_UNDEFINED",
+          needles="undefined reference to"),
     _rule("linker", r"\bcannot find -l\S+",
-          "install the library's development package", code="LD_LIBRARY"),
+          "install the library's development package", code="LD_LIBRARY", needles="cannot find -l"),
     _rule("c", r"\bfatal error: \S+\.h(?:pp)?: No such file",
-          "install the header's package or add its include path", code="C_HEADER"),
+          "install the header's package or add its include path", code="C_HEADER", needles="fatal error: "),
     _rule("c", r"^\S+\.(?:c|cc|cpp|cxx|h|hpp):\d+:\d+: (?:fatal )?error: ",
-          "mend the first error; later ones often follow from it", code="C_COMPILE"),
+          "mend the first error; later ones often follow from it", code="C_COMPILE", needles="error: "),
     _rule("crash", r"\bSegmentation fault\b",
-          "a pointer went wrong: run it under a debugger or a sanitizer", code="SIGSEGV"),
+          "a pointer went wrong: run it under a debugger or a sanitizer", code="SIGSEGV",
+          needles="Segmentation fault"),
     _rule("python", r"\b(ModuleNotFoundError|ImportError)\b", {
         "ModuleNotFoundError": "install the module in this environment, or run from the right folder",
-        "ImportError": "the module has no such name: check its version and circular imports", "": ""}),
+        "ImportError": "the module has no such name: check its version and circular imports", "": ""},
+          needles="ModuleNotFoundError|ImportError"),
     _rule("python", r"^(?:E\s+)?(?:[\w.]+\.)?(SyntaxError|IndentationError|TabError)\b",
-          "mend the syntax at the line shown, or just before it"),
+          "mend the syntax at the line shown, or just before it", needles="SyntaxError|IndentationError|TabError"),
     _rule("pytest", r"^(?:FAILED|ERROR) \S+\.py(?:::\S+)?",
-          "run that test alone with `pytest -x` and read its first assertion", code="PYTEST"),
+          "run that test alone with `pytest -x` and read its first assertion", code="PYTEST",
+          needles="FAILED |ERROR "),
     _rule("pytest", r"\b\d+ failed\b.*\bin \d",
-          "run the failing tests alone with `pytest --lf -x`", code="PYTEST"),
+          "run the failing tests alone with `pytest --lf -x`", code="PYTEST", needles=" failed"),
     _rule("python", rf"^(?:E\s+)?(?:[\w.]+\.)?({_PYTHON})\b(?::|$)", {
         "NameError": "the name is not defined there: import or spell it right",
         "AttributeError": "the object has no such attribute: check its type",
@@ -130,83 +149,110 @@ RULES: tuple[Rule, ...] = (
         "AssertionError": "an assumption does not hold: compare both sides",
         "FileNotFoundError": "the file is not there: check the path and the working folder",
         "PermissionError": "access is refused: check owner and mode",
-        "": "read the last frame of the traceback"}),
+        "": "read the last frame of the traceback"}, needles="Error|StopIteration"),
     _rule("ruff", r"^\S+\.py:\d+:\d+: ([A-Z]{1,4}\d{3,4}) ",
-          "the linter names the rule: mend that line or run its --fix"),
-    _rule("mypy", r"^\S+\.py:\d+: error: .*\[([a-z-]+)\]$", "mend the type error at that line"),
+          "the linter names the rule: mend that line or run its --fix", needles=".py:"),
+    _rule("mypy", r"^\S+\.py:\d+: error: .*\[([a-z-]+)\]$", "mend the type error at that line", needles=": error: "),
     _rule("eslint", r"^\s+\d+:\d+\s+error\s+.*\s([@\w/-]+)$",
-          "the linter names the rule: mend that line or run its --fix"),
+          "the linter names the rule: mend that line or run its --fix", needles="error"),
     _rule("jest", r"^(?:FAIL\s+\S+\.[jt]sx?|\s*● .+ › )",
-          "run that test file alone and read the first difference", code="JEST"),
+          "run that test file alone and read the first difference", code="JEST", needles="FAIL|● "),
     _rule("vitest", r"^\s*(?:❯|×|FAIL)\s+\S+\.(?:test|spec)\.[jt]sx?",
-          "run that test file alone and read the first difference", code="VITEST"),
+          "run that test file alone and read the first difference", code="VITEST", needles=".test.|.spec."),
     _rule("node", r"\b(ERR_MODULE_NOT_FOUND|MODULE_NOT_FOUND|ERR_REQUIRE_ESM)\b|Cannot find module",
           {
         "ERR_REQUIRE_ESM": "the package is an ES module: import it instead of requiring it",
-        "": "install the module, or correct its path"}, code="MODULE_NOT_FOUND"),
+        "": "install the module, or correct its path"}, code="MODULE_NOT_FOUND",
+          needles="MODULE_NOT_FOUND|ERR_REQUIRE_ESM|Cannot find module"),
     _rule("npm", r"npm (?:ERR!|error) code (E[A-Z0-9]+)", {
         "ERESOLVE": "two dependencies want different versions: align them",
         "E404": "no such package or version in the registry",
         "ENOENT": "there is no package.json here: run it in the package's folder",
         "EINTEGRITY": "the lock file does not fit what was fetched: renew it",
-        "": "read npm's message for that code"}),
+        "": "read npm's message for that code"}, needles="code E"),
     _rule("npm", r"npm (?:ERR!|error) Missing script: ",
-          "add the script to package.json or call one that it has", code="NPM_SCRIPT"),
+          "add the script to package.json or call one that it has", code="NPM_SCRIPT", needles="Missing script: "),
     _rule("pip", r"^ERROR: (?:Could not find a version|No matching distribution)",
-          "correct the package's name or version for this Python", code="PIP_NOT_FOUND"),
+          "correct the package's name or version for this Python", code="PIP_NOT_FOUND", needles="ERROR: "),
     _rule("pip", r"\bexternally-managed-environment\b",
-          "make a virtual environment and install there", code="PIP_EXTERNALLY_MANAGED"),
+          "make a virtual environment and install there", code="PIP_EXTERNALLY_MANAGED",
+          needles="externally-managed-environment"),
     _rule("pip", r"\bResolutionImpossible\b",
-          "two requirements conflict: loosen one of them", code="PIP_CONFLICT"),
+          "two requirements conflict: loosen one of them", code="PIP_CONFLICT", needles="ResolutionImpossible"),
     _rule("apt", r"^E: Unable to locate package ",
-          "run `apt-get update`, then check the package's name", code="APT_NOT_FOUND"),
+          "run `apt-get update`, then check the package's name", code="APT_NOT_FOUND",
+          needles="E: Unable to locate package "),
     _rule("apt", r"^E: Could not (?:get lock|open lock file)",
-          "another package manager runs, or root is needed", code="APT_LOCK"),
+          "another package manager runs, or root is needed", code="APT_LOCK", needles="E: Could not "),
     _rule("git", r"^CONFLICT \(|^Automatic merge failed",
-          "resolve the conflicts, add the files, go on", code="GIT_CONFLICT"),
+          "resolve the conflicts, add the files, go on", code="GIT_CONFLICT",
+          needles="CONFLICT (|Automatic merge failed"),
     _rule("git", r"\bnot a git repository\b",
-          "run it inside the repository", code="GIT_NO_REPOSITORY"),
+          "run it inside the repository", code="GIT_NO_REPOSITORY", needles="not a git repository"),
     _rule("git", r"^fatal: (?:pathspec|ambiguous argument|bad revision)|^error: pathspec ",
-          "check the name of the branch, revision or file", code="GIT_NO_SUCH"),
+          "check the name of the branch, revision or file", code="GIT_NO_SUCH", needles="fatal: |error: pathspec "),
     _rule("git", r"\b(?:rejected\] .*(?:non-fast-forward|fetch first)|failed to push some refs)",
-          "fetch and rebase first, then push", code="GIT_REJECTED"),
+          "fetch and rebase first, then push", code="GIT_REJECTED", needles="rejected]|failed to push some refs"),
     _rule("git", r"local changes to the following files would be overwritten",
-          "commit or stash them first", code="GIT_DIRTY"),
+          "commit or stash them first", code="GIT_DIRTY",
+          needles="local changes to the following files would be overwritten"),
+    _rule("git", r"\ba (?:branch|tag) named '[^']+' already exists",
+          "switch to it, or choose another name", code="GIT_EXISTS", needles="already exists"),
     _rule("make", r"^make(?:\[\d+\])?: \*\*\* No rule to make target",
-          "check the target's name and the prerequisite's path", code="MAKE_NO_RULE"),
+          "check the target's name and the prerequisite's path", code="MAKE_NO_RULE",
+          needles="No rule to make target"),
     _rule("shell", r"^(?:[\w/.-]+: )*(?:line \d+: |\d+: )?([\w./+-]+): (?:command )?not found$",
-          "install the command or correct its name", code="COMMAND_NOT_FOUND"),
+          "install the command or correct its name", code="COMMAND_NOT_FOUND", needles="not found"),
     _rule("shell", r"^[\w/.-]+: command not found: ([\w./+-]+)$",
-          "install the command or correct its name", code="COMMAND_NOT_FOUND"),
+          "install the command or correct its name", code="COMMAND_NOT_FOUND", needles="command not found: "),
     _rule("shell", r"The term '([^']+)' is not recognized",
-          "install the command or correct its name", code="COMMAND_NOT_FOUND"),
+          "install the command or correct its name", code="COMMAND_NOT_FOUND", needles="The term '"),
+    _rule("shell", r"\b(?:unrecognized|unrecognised|unknown|invalid|illegal) option\b",
+          "the command has no such option: read its help", code="UNKNOWN_OPTION", needles=" option"),
     _rule("port", r"\b(EADDRINUSE)\b|[Aa]ddress already in use",
-          "free the port or choose another", code="EADDRINUSE"),
+          "free the port or choose another", code="EADDRINUSE", needles="EADDRINUSE|ddress already in use"),
     _rule("network", r"\b(ECONNREFUSED)\b|[Cc]onnection refused",
-          "nothing listens there: start the service or check the port", code="ECONNREFUSED"),
+          "nothing listens there: start the service or check the port", code="ECONNREFUSED",
+          needles="ECONNREFUSED|onnection refused"),
     _rule("network", r"\b(ENOTFOUND|EAI_AGAIN)\b|Could not resolve host|Temporary failure in name resolution",
-          "the host's name does not resolve: check it and the network", code="ENOTFOUND"),
+          "the host's name does not resolve: check it and the network", code="ENOTFOUND",
+          needles="ENOTFOUND|EAI_AGAIN|Could not resolve host|Temporary failure in name resolution"),
     _rule("timeout", r"\b(ETIMEDOUT)\b|\b(?:[Cc]ommand|[Oo]peration|[Cc]onnection|[Rr]equest) timed out\b"
           r"|\bTimeoutExpired\b",
-          "it took too long: look for a loop, a prompt or a slow network", code="ETIMEDOUT"),
+          "it took too long: look for a loop, a prompt or a slow network", code="ETIMEDOUT",
+          needles="ETIMEDOUT|timed out|TimeoutExpired"),
     _rule("network", r"\b(?:SSL: CERTIFICATE_VERIFY_FAILED|certificate verify failed)\b",
-          "the certificate is not trusted here: check the clock and the CA bundle", code="CERTIFICATE"),
-    _rule("disk", r"\b(ENOSPC)\b|No space left on device", "free some space", code="ENOSPC"),
+          "the certificate is not trusted here: check the clock and the CA bundle", code="CERTIFICATE",
+          needles="certificate verify failed|CERTIFICATE_VERIFY_FAILED"),
+    _rule("disk", r"\b(ENOSPC)\b|No space left on device", "free some space", code="ENOSPC",
+          needles="ENOSPC|No space left on device"),
     _rule("permission", r"\b(EACCES|EPERM)\b|[Pp]ermission denied|Operation not permitted",
-          "check owner, mode and whether it needs another user", code="EACCES"),
+          "check owner, mode and whether it needs another user", code="EACCES",
+          needles="EACCES|EPERM|ermission denied|Operation not permitted"),
     _rule("file", r"\b(ENOENT)\b|No such file or directory|cannot find the (?:file|path)",
-          "check the path and the working folder", code="ENOENT"),
-    _rule("file", r"\b(EISDIR|ENOTDIR|EEXIST)\b", "check what lies at that path"),
+          "check the path and the working folder", code="ENOENT",
+          needles="ENOENT|No such file or directory|cannot find the "),
+    _rule("file", r"\b(EISDIR|ENOTDIR|EEXIST)\b", "check what lies at that path", needles="EISDIR|ENOTDIR|EEXIST"),
     _rule("javascript", r"\b(ReferenceError|RangeError|URIError): ",
-          "read the first frame of its own code"),
+          "read the first frame of its own code", needles="ReferenceError|RangeError|URIError"),
     _rule("json", r"\b(JSONDecodeError)\b|Unexpected token .* in JSON",
-          "the text is no JSON there: print what is parsed", code="JSON"),
+          "the text is no JSON there: print what is parsed", code="JSON",
+          needles="JSONDecodeError|Unexpected token "),
 )  # fmt: skip
 
 
-def dispatch(text: str) -> Found | None:
-    """Return the code and hint of the first rule that matches `text`, or None."""
+NEEDLES = frozenset(needle for rule in RULES for needle in rule.needles)
+
+
+def dispatch(text: str, held: Container[str] | None = None) -> Found | None:
+    """Return the code and hint of the first rule that matches `text`, or None.
+
+    `held`: those of `NEEDLES` that stand in `text`, in whatever case, where that is known.
+    """
+    folded = text.lower() if held is None else held
     for rule in RULES:
+        if not any(needle in folded for needle in rule.needles):
+            continue
         if match := rule.pattern.search(text):
             named = next((group for group in match.groups() if group), "")
             code = rule.code if rule.code and not _is_code(named) else named

@@ -6,6 +6,7 @@ In: words and a reader. Out: what was seen, in order of time; nothing that was o
 import apsw
 
 from memoryd.clock import rfc3339
+from memoryd.labels import Label
 from memoryd.lessons import row, words
 from memoryd.lessons.reader import Reader
 from memoryd.lessons.row import Lesson
@@ -13,6 +14,14 @@ from memoryd.lessons.row import Lesson
 
 def why(connection: apsw.Connection, reader: Reader, query: str) -> dict[str, object]:
     """Return the surest pattern that holds all the words, and what was seen of it."""
+    best = surest(connection, reader, query)
+    return (
+        {"message": "no causal patterns"} if best is None else _explained(connection, reader, best)
+    )
+
+
+def surest(connection: apsw.Connection, reader: Reader, query: str) -> Lesson | None:
+    """Return the surest pattern that holds all the words."""
     terms = words.query_terms(connection, query)
     found = words.scores(connection, terms, reader, every=True)
     marks = ",".join(map(str, found))
@@ -23,9 +32,21 @@ def why(connection: apsw.Connection, reader: Reader, query: str) -> dict[str, ob
         f"AND lesson.row IN ({marks})",
         order="evidence DESC, created_at DESC, row LIMIT 1",
     )
-    if not best:
-        return {"message": "no causal patterns"}
-    return _explained(connection, reader, best[0])
+    return best[0] if best else None
+
+
+def label(connection: apsw.Connection, reader: Reader, lesson: Lesson) -> Label:
+    """Return the join of a pattern and of each failure and fix that its explanation tells."""
+    found = connection.execute(
+        "SELECT level, untrusted FROM call WHERE ok = 0 AND error = ?1 AND project = ?2 "
+        f"AND {reader.where('call')} UNION SELECT level, untrusted FROM fix "
+        f"WHERE fingerprint = ?1 AND project = ?2 AND {reader.where('fix')}",
+        (lesson.fingerprint, lesson.project),
+    )
+    joined = lesson.label
+    for level, untrusted in found:
+        joined = joined.join(Label(int(level), bool(untrusted)))
+    return joined
 
 
 def _explained(connection: apsw.Connection, reader: Reader, lesson: Lesson) -> dict[str, object]:

@@ -7,7 +7,7 @@ else tells, and never for tools whose output is other people's text (files, sear
 """
 
 import re
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,18 +15,19 @@ from memoryd import redact
 from memoryd.lessons import codes
 from memoryd.lessons.fingerprint import plain
 
-SHELL_TOOLS = (
+SHELL_TOOLS = frozenset((
     "Bash", "bash", "shell", "shell_command", "local_shell", "exec_command", "container.exec",
     "run_shell_command", "execute_command", "terminal", "run_command", "run_terminal_cmd",
-)  # fmt: skip
+))  # fmt: skip
 _OWN_ERROR = re.compile(r"</?tool_use_error>")
 """Claude Code puts its tools' own words between these, other people's text never."""
-_DECLINED = re.compile(
-    r"\A\s*(?:The user doesn't want to |\[Request interrupted by user|User rejected )"
-    r"|\brejected by (?:the )?user\b"
-)
+_DECLINED = ("The user doesn't want to ", "[Request interrupted by user", "User rejected ")
+_REJECTED = re.compile(r"\brejected by (?:the )?user\b")
 MOST_BYTES = 200
 """Of the redacted first error line; the only words of a result that memoryd keeps."""
+_MOST_LINES = 3
+_TIMED_OUT = 124
+"""The exit code of coreutils' `timeout`."""
 _LOOK_AT = 64 << 10
 _END = 8 << 10
 """Characters at each end of an output in which a failure's first line and code are looked for."""
@@ -46,11 +47,48 @@ _CERTAIN = re.compile(
     r"|^make(?:\[\d+\])?: \*\*\* ",
     re.MULTILINE,
 )
-_NAMING = re.compile(
-    r"error|fail|cannot|can't|could not|unable|not found|no such|denied|exception|panic|fatal|refused"
-    r"|timed out|undefined|unexpected|invalid|missing|conflict|segmentation|traceback|\bE\s{2,}",
-    re.IGNORECASE,
+_CERTAIN_WORDS = (
+    *(
+        "error",
+        "failed",
+        "FAIL",
+        "ERROR",
+        "panic: ",
+        "Segmentation",
+        "Traceback",
+        "not found",
+        "npm ",
+    ),
+    *("exit", "returned", "fatal: ", "make"),
 )
+"""What certain text holds at the least; most outputs of what went well hold none of it."""
+_NAMING = (
+    *(
+        "error",
+        "fail",
+        "cannot",
+        "can't",
+        "could not",
+        "unable",
+        "not found",
+        "no such",
+        "denied",
+        "exception",
+    ),
+    *(
+        "panic",
+        "fatal",
+        "refused",
+        "timed out",
+        "undefined",
+        "unexpected",
+        "invalid",
+        "missing",
+        "conflict",
+    ),
+    *("segmentation", "traceback", "e  "),
+)
+"""Words of a line that names what is wrong; pytest marks such lines with an E and blanks."""
 _ZERO = re.compile(r"\b(?:0|no) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 _WRAPPING = re.compile(
     r"^(?:Traceback \(most recent call last\):|Exit code:? \d+|Output:|Error: Exit code \d+)\s*$"
@@ -76,7 +114,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 def shell_like(tool: str) -> bool:
     """Say whether a tool runs commands, so that its output is its own words."""
-    return any(fnmatchcase(tool, known) for known in SHELL_TOOLS)
+    return tool in SHELL_TOOLS
 
 
 def failed(tool: str, outcome: Outcome, text: str) -> bool:
@@ -92,7 +130,7 @@ def failed(tool: str, outcome: Outcome, text: str) -> bool:
     if not shell_like(tool):
         return False
     looked = plain(text[-_LOOK_AT:] if len(text) > _LOOK_AT else text)
-    return any(
+    return any(word in looked for word in _CERTAIN_WORDS) and any(
         not _ZERO.search(_line_around(looked, found.start())) for found in _CERTAIN.finditer(looked)
     )
 
@@ -105,25 +143,68 @@ def _line_around(text: str, at: int) -> str:
 
 def declined(text: str) -> bool:
     """Say whether a person stopped the call: the log calls it failed, but nothing is to be learned from it."""
-    return _DECLINED.search(text[:500]) is not None
+    said = text[:500].lstrip()
+    return said.startswith(_DECLINED) or ("rejected by" in said and bool(_REJECTED.search(said)))
 
 
 def describe(tool: str, outcome: Outcome, text: str) -> Failure:
     """Return what a failed call said; of tools that are not shell-like, their first line alone."""
+    return describe_many([(tool, outcome, text)])[0]
+
+
+def describe_many(told: Sequence[tuple[str, Outcome, str]]) -> list[Failure]:
+    """Return what each failed call said; secrets and telling words are looked for in all texts at once."""
+    masked = redact.secrets_many([_shown(text) for _, _, text in told])
+    held = redact.held(masked, _WORDS)
+    return [
+        _described(one, text, frozenset(held.get(number, ())))
+        for number, (one, text) in enumerate(zip(told, masked, strict=True))
+    ]
+
+
+def _shown(text: str) -> str:
+    """Return what is looked at of a failed call's text: both ends of a long one, as a terminal shows them."""
+    ends = plain(_ends(text))
+    return _OWN_ERROR.sub("", ends) if "tool_use_error" in ends else ends
+
+
+def _described(told: tuple[str, Outcome, str], masked: str, held: frozenset[str]) -> Failure:
+    tool, outcome, text = told
     own = text.startswith("<tool_use_error>")
-    shown = _OWN_ERROR.sub("", redact.secrets(plain(_ends(text))))
-    lines = [line.strip() for line in shown.splitlines()]
-    lines = [line for line in lines if line and not _WRAPPING.match(line)]
-    naming = [line for line in lines if _NAMING.search(line) and not _ZERO.search(line)]
-    naming = lines if own or not naming else naming
-    found = codes.dispatch(shown) if own or shell_like(tool) else None
+    naming = _naming(masked, own=own or held.isdisjoint(_NAMING))
+    found = codes.dispatch(masked, held) if own or shell_like(tool) else None
     return Failure(
-        kind=coarse(shown, outcome),
-        lines=tuple(naming[:3]),
+        kind=coarse(masked, outcome, held),
+        lines=tuple(naming),
         first_line=cut(naming[0]) if naming else "",
         code=found.code if found else None,
         hint=found.hint if found else None,
     )
+
+
+def _naming(masked: str, *, own: bool) -> list[str]:
+    """Return the first three lines that name what is wrong; where none does, or all are `own`, the first three."""
+    first: list[str] = []
+    naming: list[str] = []
+    for one in masked.splitlines():
+        line = one.strip()
+        if not line or _WRAPPING.match(line):
+            continue
+        if len(first) < _MOST_LINES:
+            first.append(line)
+        elif own:
+            break
+        if not own and _names(line):
+            naming.append(line)
+            if len(naming) == _MOST_LINES:
+                break
+    return naming or first
+
+
+def _names(line: str) -> bool:
+    folded = line.lower()
+    named = line.startswith("E  ") or any(word in folded for word in _NAMING[:-1])
+    return named and not _ZERO.search(folded)
 
 
 def _ends(text: str) -> str:
@@ -143,18 +224,35 @@ def cut(line: str) -> str:
     return content[: MOST_BYTES - 3].decode("utf-8", "ignore") + "…"
 
 
-_COARSE: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("timeout", re.compile(r"timed out|\btimeout\b|\bkilled\b|\bsigterm\b|\bsigkill\b")),
-    ("typecheck", re.compile(r"\berror ts\d|\btsc\b|\bmypy\b|\bpyright\b|typescript")),
-    ("lint", re.compile(r"\b(?:lint|eslint|biome|ruff|flake8|clippy)\b")),
-    ("test", re.compile(r"\b(?:\d+ failed|failed \S+::|vitest|jest|pytest|--- fail)\b")),
-    ("runtime", re.compile(r"error:|\b\w*error\b|\bpanic\b|segmentation fault|exception")),
-)
+_COARSE: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
+    ("timeout", ("timed out", "timeout", "killed", "sigterm", "sigkill"),
+     re.compile(r"timed out|\btimeout\b|\bkilled\b|\bsigterm\b|\bsigkill\b")),
+    ("typecheck", ("error ts", "tsc", "mypy", "pyright", "typescript"),
+     re.compile(r"\berror ts\d|\btsc\b|\bmypy\b|\bpyright\b|typescript")),
+    ("lint", ("lint", "biome", "ruff", "flake8", "clippy"),
+     re.compile(r"\b(?:lint|eslint|biome|ruff|flake8|clippy)\b")),
+    ("test", ("failed", "vitest", "jest", "pytest", "--- fail"),
+     re.compile(r"\b(?:\d+ failed|failed \S+::|vitest|jest|pytest)\b|--- fail\b")),
+    ("runtime", ("error", "panic", "segmentation fault", "exception"),
+     re.compile(r"error:|\b\w*error\b|\bpanic\b|segmentation fault|exception")),
+)  # fmt: skip
+"""Coarse types, what a text of one holds at the least, and what decides."""
 
 
-def coarse(text: str, outcome: Outcome) -> str:
-    """Return the coarse type of a failure: timeout, typecheck, lint, test, runtime or unknown."""
-    if outcome.exit_code == 124:
+_WORDS = {
+    word.encode(): word
+    for word in sorted({*_NAMING, *(w for _, words, _ in _COARSE for w in words), *codes.NEEDLES})
+}
+"""All that a failed call's text is searched for before anything looks at it closely."""
+
+
+def coarse(text: str, outcome: Outcome, held: frozenset[str]) -> str:
+    """Return the coarse type of a failure: timeout, typecheck, lint, test, runtime or unknown.
+
+    `held`: those words that stand in its text.
+    """
+    if outcome.exit_code == _TIMED_OUT:
         return "timeout"
-    folded = text.lower()
-    return next((kind for kind, pattern in _COARSE if pattern.search(folded)), "unknown")
+    near = [(kind, pattern) for kind, words, pattern in _COARSE if not held.isdisjoint(words)]
+    folded = text.lower() if near else ""
+    return next((kind for kind, pattern in near if pattern.search(folded)), "unknown")

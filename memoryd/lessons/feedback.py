@@ -40,7 +40,6 @@ def give(
             "INSERT INTO feedback(lesson, verdict, session, note, at) VALUES (?, ?, ?, ?, ?)",
             (id, verdict, session, kept, now),
         )
-        number = connection.last_insert_rowid()
         sums = trail(connection, id)
         useful, against = sums["useful"], sums["wrong"] + sums["outdated"]
         changes: dict[str, str | float | None] = {"useful": useful, "against": against}
@@ -57,7 +56,8 @@ def give(
         after = row.select(connection, "row = ?", (lesson.row,))[0]
     return {
         "ok": True,
-        "feedback_id": number,
+        # No row number: it would count opinions on lessons that the reader may not see.
+        "feedback_id": row.new_id(now, "feedback", id, verdict, sum(sums.values())),
         "memory_id": id,
         "verdict": verdict,
         "counters": {"positive": useful, "negative": against},

@@ -6,8 +6,9 @@ quotes that look made up) is replaced by a mark of its class before hashing; wha
 names, words) stays. The fingerprint is salted with the project, so that equal errors of two projects never meet.
 """
 
-import hashlib
 import re
+from functools import lru_cache
+from hashlib import blake2b
 
 import msgspec
 
@@ -21,19 +22,21 @@ _ASIDE = frozenset(
 """Arguments that say how, or why, but not what: they differ between two runs of one command."""
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
-# Order matters: the longer shapes first, so that a date is not eaten as three numbers.
-_MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"), "<uuid>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:z|[+-]\d\d:?\d\d)?)?\b"), "<date>"),
-    (re.compile(r"\b\d\d?:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
-    (re.compile(r"(?:\b[a-z]:)?(?:[\\/]|\.{1,2}[\\/]|~[\\/])?(?:[\w.@+-]+[\\/])+[\w.@+-]*"), ""),
-    (re.compile(r"\b0x[0-9a-f]+\b"), "<hex>"),
-    (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b"), "<hex>"),
-    (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|us|µs|ns|s|sec|secs|seconds?|m|min|minutes?|h|hours?)\b"), "<time>"),
-    (re.compile(r"\b\d+(?:\.\d+)?\s?(?:[kmgt]i?b|bytes?)\b"), "<size>"),
-    (re.compile(r"\b(?:pid|process|thread|port|line|col(?:umn)?)[ =:#]*\d+\b"), "<number>"),
-    (re.compile(r"\btmp[\w-]*\d[\w-]*\b|\btmp[a-z0-9_]{6,}\b"), "<temp>"),
+# Order matters: the longer shapes first, so that a date is not eaten as three numbers. Each says what a text
+# must hold to be looked at: "0" a digit, else one of the characters, or the word.
+_MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("-", re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"), "<uuid>"),
+    ("-", re.compile(r"\b\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:z|[+-]\d\d:?\d\d)?)?\b"), "<date>"),
+    (":", re.compile(r"\b\d\d?:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
+    ("/", re.compile(r"(?:\b[a-z]:)?(?:[\\/]|\.{1,2}[\\/]|~[\\/])?(?:[\w.@+-]+[\\/])+[\w.@+-]*"), ""),
+    ("0x", re.compile(r"\b0x[0-9a-f]+\b"), "<hex>"),
+    ("0", re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b"), "<hex>"),
+    ("0", re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|us|µs|ns|s|sec|secs|seconds?|m|min|minutes?|h|hours?)\b"), "<time>"),
+    ("0", re.compile(r"\b\d+(?:\.\d+)?\s?(?:[kmgt]i?b|bytes?)\b"), "<size>"),
+    ("0", re.compile(r"\b(?:pid|process|thread|port|line|col(?:umn)?)[ =:#]*\d+\b"), "<number>"),
+    ("tmp", re.compile(r"\btmp[\w-]*\d[\w-]*\b|\btmp[a-z0-9_]{6,}\b"), "<temp>"),
 )  # fmt: skip
+_DIGIT = re.compile(r"\d")
 _CODE = re.compile(
     r"\b(?:[a-z]{1,6}\d{2,6}|errno \d+|exit (?:code|status)[: ]+\d+|http[ /]?\d{3})\b"
 )
@@ -45,18 +48,24 @@ _SPACE = re.compile(r"\s+")
 
 def plain(text: str) -> str:
     """Return `text` without terminal escapes."""
-    return _ANSI.sub("", text).replace("\r", "\n")
+    shown = _ANSI.sub("", text) if "\x1b" in text else text
+    return shown.replace("\r", "\n")
 
 
 def normal(text: str) -> str:
     """Return the part of an error's text that two runs of the same failure share."""
     folded = plain(text).lower()
-    folded = _PLACE.sub(r"\1", folded)
-    for pattern, mark in _MARKS:
-        folded = pattern.sub(_extension if mark == "" else mark, folded)
-    folded = _keep_codes(folded)
-    folded = _QUOTED.sub(_quoted, folded)
-    return _SPACE.sub(" ", folded).strip()
+    digits = _DIGIT.search(folded) is not None
+    if digits:
+        folded = _PLACE.sub(r"\1", folded)
+    for needle, pattern, mark in _MARKS:
+        if digits if needle == "0" else needle in folded or (needle == "/" and "\\" in folded):
+            folded = pattern.sub(mark or _extension, folded)
+    if digits:
+        folded = _keep_codes(folded)
+    if "'" in folded or '"' in folded or "`" in folded:
+        folded = _QUOTED.sub(_quoted, folded)
+    return " ".join(folded.split())
 
 
 def _extension(found: re.Match[str]) -> str:
@@ -95,14 +104,21 @@ def of_text(kind: str, text: str, project: str | None) -> str:
 
 def of_call(tool: str, args: object, project: str | None) -> str:
     """Return the fingerprint of a call: the same tool with the same arguments, limits and white space aside."""
-    if isinstance(args, dict):
+    if isinstance(args, dict) and not _ASIDE.isdisjoint(args):
         args = {key: value for key, value in args.items() if key not in _ASIDE}
     try:
-        canonical = _canonical(args).decode()
+        canonical = _canonical(args)
     except (UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number over 64 bits
-        canonical = repr(args)
-    return _hash(f"call\0{project or ''}\0{tool}\0{_SPACE.sub(' ', canonical)}")
+        canonical = repr(args).encode("utf-8", "surrogatepass")
+    if b"  " in canonical:
+        canonical = b" ".join(canonical.split())
+    return blake2b(_of_call(tool, project) + canonical, digest_size=8).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _of_call(tool: str, project: str | None) -> bytes:
+    return f"call\0{project or ''}\0{tool}\0".encode("utf-8", "surrogatepass")
 
 
 def _hash(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

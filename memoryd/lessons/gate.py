@@ -4,7 +4,7 @@ In: candidates in order, and what the session has seen. Out: a reason each, or N
 counts, so that each refusal is counted once, under its own name. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -36,18 +36,27 @@ class Circumstances(msgspec.Struct, frozen=True):
 
 def verdict(lesson: Lesson, here: Circumstances) -> str | None:
     """Return why a lesson is refused, or None."""
-    worth = quality(lesson)
-    rules = (
-        ("seen_this_session", lesson.id in here.seen),
-        ("ignored", lesson.ignored),
-        ("stale", lesson.status != "active"),
-        ("recurrence", lesson.type != "pattern" and lesson.fingerprint in here.recurred),
-        ("weak", here.gate and not (worth.strong and worth.actionable)),
-        ("above_clearance", lesson.level > here.reader.level),
-        ("untrusted", lesson.untrusted),
-        ("other_project", not _belongs(lesson, here)),
-    )
-    return next((reason for reason, holds in rules if holds), None)
+    return next(_against(lesson, here), None)
+
+
+def _against(lesson: Lesson, here: Circumstances) -> Iterator[str]:
+    """Yield every reason that holds, in their order."""
+    if lesson.id in here.seen:
+        yield "seen_this_session"
+    if lesson.ignored:
+        yield "ignored"
+    if lesson.status != "active":
+        yield "stale"
+    if lesson.type != "pattern" and lesson.fingerprint in here.recurred:
+        yield "recurrence"
+    if here.gate and low_confidence(lesson):
+        yield "weak"
+    if lesson.level > here.reader.level:
+        yield "above_clearance"
+    if lesson.untrusted:
+        yield "untrusted"
+    if not _belongs(lesson, here):
+        yield "other_project"
 
 
 def judge(lessons: Iterable[Lesson], here: Circumstances) -> list[tuple[Lesson, str | None]]:
@@ -65,7 +74,7 @@ def judge(lessons: Iterable[Lesson], here: Circumstances) -> list[tuple[Lesson, 
 
 
 def low_confidence(lesson: Lesson) -> bool:
-    """Say whether a lesson is shown only because the gate is off."""
+    """Say whether a lesson is weak: shown, if at all, only because the gate is off."""
     worth = quality(lesson)
     return not (worth.strong and worth.actionable)
 

@@ -46,8 +46,14 @@ def _merge(connection: apsw.Connection, label: Label) -> dict[str, int]:
     new = "lesson NOT IN (SELECT id FROM main.lesson)"
     # Opinions and injections first: they are new exactly where their lesson is.
     counts = {
-        "feedback": _copy(connection, "feedback", _FEEDBACK, new),
-        "injections": _copy(connection, "injection", _INJECTION, new, (level, untrusted)),
+        "feedback": _copy(connection, "feedback", _FEEDBACK, f"{new} AND {_no_such_feedback()}"),
+        "injections": _copy(
+            connection,
+            "injection",
+            _INJECTION,
+            f"{new} AND {_no_such_injection()}",
+            (level, untrusted),
+        ),
         "calls": _copy(connection, "call", _CALL, _no_such_call(), (level, untrusted)),
         "fixes": _copy(connection, "fix", _FIX, _no_such_fix(), (level, untrusted)),
         "lessons": _copy(
@@ -72,6 +78,21 @@ def _copy(
         f"SELECT {columns}{given} FROM kevin.{table} WHERE {where}"
     )
     return connection.total_changes() - before
+
+
+def _no_such_injection() -> str:
+    # Of a lesson that is gone there, nothing here tells whether its row has come over already.
+    return (
+        "NOT EXISTS (SELECT 1 FROM main.injection m WHERE m.lesson = injection.lesson "
+        "AND m.session = injection.session AND m.at = injection.at AND m.hook = injection.hook)"
+    )
+
+
+def _no_such_feedback() -> str:
+    return (
+        "NOT EXISTS (SELECT 1 FROM main.feedback m WHERE m.lesson = feedback.lesson "
+        "AND m.verdict = feedback.verdict AND m.at = feedback.at)"
+    )
 
 
 def _no_such_call() -> str:

@@ -5,6 +5,7 @@ rows that a reader may see: null where there is nothing to divide by, with the c
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 import apsw
 import msgspec
@@ -53,39 +54,54 @@ def block(connection: apsw.Connection, reader: Reader, ask: Ask) -> Plan:
 
 def show(connection: apsw.Connection, planned: Plan) -> None:
     """Write down that a plan was shown; in the caller's transaction."""
-    for one in planned.shown:
-        inject(connection, one.lesson, planned.ask, one.tokens)
+    inject_many(connection, [(one.lesson, one.tokens) for one in planned.shown], planned.ask)
     settings.count(connection, f"tokens_injected_{_tokens_of(planned.ask.hook)}", planned.tokens)
-    for refused in planned.refused:
-        connection.execute(
-            "INSERT INTO refusal VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET count = count + 1",
-            (refused.lesson.id, refused.reason),
-        )
-        if refused.reason in _COUNTED:
-            settings.count(connection, f"injections_blocked_{_COUNTED[refused.reason]}")
-    rank.bump(connection, [one.lesson for one in planned.shown])
+    connection.executemany(
+        "INSERT INTO refusal VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET count = count + 1",
+        sorted(
+            (_known_as(refused.lesson, planned.ask), refused.reason) for refused in planned.refused
+        ),
+    )
+    reasons = Counter(refused.reason for refused in planned.refused)
+    for reason, short in _COUNTED.items():
+        settings.count(connection, f"injections_blocked_{short}", reasons[reason])
+    told = [one.lesson for one in planned.shown]
+    rank.bump(connection, [one for one in told if one.label.covers(planned.ask.label)])
     if planned.suggestion:
         suggest.clear(connection, planned.ask.session)
 
 
 def inject(connection: apsw.Connection, lesson: Lesson, ask: Ask, tokens: int) -> None:
     """Write one row of the ledger. The lesson's last time shown never goes back."""
+    inject_many(connection, [(lesson, tokens)], ask)
+
+
+def inject_many(connection: apsw.Connection, told: Sequence[tuple[Lesson, int]], ask: Ask) -> None:
+    """Write a row of the ledger for each lesson, with the tokens that it took.
+
+    A row is worth what the lesson and the question are worth together.
+    """
+    if not told:
+        return
     connection.execute(
         "INSERT INTO session(id, project, last_at) VALUES (?, ?, ?) "
         "ON CONFLICT DO UPDATE SET last_at = max(last_at, excluded.last_at)",
         (ask.session, ask.project, ask.now),
     )
-    connection.execute(
+    connection.executemany(
         "INSERT INTO injection(lesson, fingerprint, project, session, hook, tokens, at, level, untrusted) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (lesson.id, lesson.fingerprint, lesson.project, ask.session, ask.hook, tokens, ask.now,
-         *lesson.label),
+        [
+            (one.id, one.fingerprint, one.project, ask.session, ask.hook, tokens, ask.now,
+             *one.label.join(ask.label))
+            for one, tokens in told
+        ],
     )  # fmt: skip
-    connection.execute(
+    connection.executemany(
         "UPDATE lesson SET injected_at = max(coalesce(injected_at, 0), ?) WHERE row = ?",
-        (ask.now, lesson.row),
+        [(ask.now, one.row) for one, _ in told],
     )
-    settings.count(connection, "injections_total")
+    settings.count(connection, "injections_total", len(told))
 
 
 def rates(connection: apsw.Connection, reader: Reader, session: str | None = None) -> Rates:
@@ -124,12 +140,17 @@ def rates(connection: apsw.Connection, reader: Reader, session: str | None = Non
 
 
 def blocked(connection: apsw.Connection, reader: Reader) -> dict[str, int]:
-    """Return how often each reason refused lessons that `reader` may see."""
+    """Return how often each reason refused lessons that `reader` may see, as far as it may know of it."""
+    visible = f"lesson IN (SELECT id FROM lesson WHERE {reader.where('lesson')})"
     found = connection.execute(
-        "SELECT reason, sum(count) FROM refusal JOIN lesson ON lesson.id = refusal.lesson "
-        f"WHERE {reader.where('lesson')} GROUP BY reason"
+        f"SELECT reason, sum(count) FROM refusal WHERE {'1' if reader.owner else visible} GROUP BY reason"
     )
     return {str(reason): int(number) for reason, number in found}
+
+
+def _known_as(lesson: Lesson, ask: Ask) -> str:
+    """Return under which name a refusal counts: above a lesson's readers for the owner alone, under none."""
+    return lesson.id if lesson.label.covers(ask.label) else ""
 
 
 def _tokens_of(hook: str) -> str:

@@ -5,20 +5,28 @@ and why. Whoever shows the text writes the ledger with the same plan (`memoryd.l
 transaction; `trace` does not, and so predicts exactly the next block.
 """
 
+from collections.abc import Sequence
+
 import apsw
 import msgspec
 
+from memoryd import quoting
 from memoryd.labels import LOWEST, Label
 from memoryd.lessons import gate, rank, settings, suggest
 from memoryd.lessons.reader import Reader
 from memoryd.lessons.row import Lesson
 
 HOOKS = ("pre_prompt", "compacting", "pull")
+HEADING = "# lessons"
 _TOP = 7
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question on behalf of a session. `cap` None: the setting's tokens (2,000 when compacting)."""
+    """A question on behalf of a session. `cap` None: the setting's tokens (2,000 when compacting).
+
+    `label`: the session's own, joined with all that decides what it is told. Readers below that learn nothing
+    of the telling: no row of the ledger, no refusal, no bump.
+    """
 
     query: str
     session: str
@@ -26,10 +34,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     hook: str = "pre_prompt"
     cap: int | None = None
+    label: Label = LOWEST
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A lesson that is let in, as it is printed, and what that costs in tokens."""
+    """A lesson that is let in, its text (not quoted yet), and what that costs in tokens once it is."""
 
     lesson: Lesson
     text: str
@@ -54,11 +63,21 @@ class Plan(msgspec.Struct, frozen=True):
     text: str
     tokens: int
     label: Label
+    suggested: Label = LOWEST
+    """The label of the suggestion."""
 
 
 def estimate(text: str) -> int:
     """Return about how many tokens a model makes of `text`: UTF-8 bytes over 3.5, rounded up."""
-    return -(-2 * len(text.encode("utf-8", "replace")) // 7)
+    return _tokens(_bytes(text))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _tokens(size: int) -> int:
+    return -(-2 * size // 7)
 
 
 def plan(connection: apsw.Connection, reader: Reader, ask: Ask) -> Plan:
@@ -76,27 +95,30 @@ def plan(connection: apsw.Connection, reader: Reader, ask: Ask) -> Plan:
     )
     judged = gate.judge([one.lesson for one in fits], here)
     heading = suggest.text(connection, reader, ask.session)
+    heading = heading if estimate(block(heading, [])) <= cap else ""
     snippet = settings.on(connection, "lesson_snippet_injection")
     shown, over = _fill(
         [lesson for lesson, reason in judged if reason is None], cap, heading, snippet
     )
     refused = tuple(Refused(lesson, reason) for lesson, reason in judged if reason is not None)
-    text = _text(heading, [one.text for one in shown])
-    label = LOWEST
+    text = block(heading, shown)
+    label = suggested = suggest.label(connection, reader, ask.session) if heading else LOWEST
     for one in shown:
         label = label.join(one.lesson.label)
-    label = label.join(suggest.label(connection, reader, ask.session)) if heading else label
     return Plan(
-        ask, cap, tuple(shown), refused + tuple(over), heading, text, estimate(text), label
+        ask, cap, tuple(shown), refused + tuple(over), heading, text, estimate(text), label, suggested
     )  # fmt: skip
 
 
 def circumstances(connection: apsw.Connection, reader: Reader, ask: Ask) -> gate.Circumstances:
-    """Return what the gate must know, from the ledger and the calls: a restart forgets nothing."""
+    """Return what the gate must know, from the ledger and the calls: a restart forgets nothing.
+
+    A question on behalf of no session ("") has been told nothing.
+    """
     told = list(
         connection.execute(
             "SELECT lesson, fingerprint, max(at) FROM injection WHERE session = ? GROUP BY lesson",
-            (ask.session,),
+            (ask.session or None,),
         )
     )
     latest: dict[str, int] = {}
@@ -136,17 +158,20 @@ def _fill(
     """Take lessons in order while the whole block stays within `cap`; what does not fit is refused."""
     shown: list[Shown] = []
     over: list[Refused] = []
+    taken = _bytes(block(heading, []) or HEADING)
     for lesson in lessons:
         text = printed(lesson, snippet=snippet)
-        if estimate(_text(heading, [*(one.text for one in shown), text])) > cap:
+        size = _bytes("\n".join(_lines(lesson.id, text)))
+        if _tokens(taken + 1 + size) > cap:
             over.append(Refused(lesson, gate.BUDGET))
         else:
-            shown.append(Shown(lesson, text, estimate(text)))
+            shown.append(Shown(lesson, text, _tokens(size)))
+            taken += 1 + size
     return shown, over
 
 
 def printed(lesson: Lesson, *, snippet: bool) -> str:
-    """Return a lesson as it stands in a block: escaped, its first two lines and its fix, or whole."""
+    """Return a lesson as a block tells it: its type, its first two lines and its fix, or the whole."""
     lines = [line.strip() for line in lesson.content.splitlines() if line.strip()]
     if snippet:
         first = lines[:2]
@@ -154,7 +179,7 @@ def printed(lesson: Lesson, *, snippet: bool) -> str:
     if lesson.type == "error" and lesson.fix_args:
         lines.append(f"Fixed by: {lesson.fix_args}")
     mark = " (low confidence)" if gate.low_confidence(lesson) else ""
-    return f"[{lesson.type}]{mark} {lesson.id}\n" + escaped("\n".join(lines))
+    return "\n".join((f"[{lesson.type}]{mark}", *lines))
 
 
 def escaped(text: str) -> str:
@@ -162,13 +187,19 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _text(heading: str, rows: list[str]) -> str:
-    """Return the block, the suggestion before it."""
-    if not rows:
-        return heading
-    inner = "\n".join(rows)
-    block = f"<lessons>\nWhat failed here before, and what mended it:\n{inner}\n</lessons>"
-    return f"{heading}\n{block}" if heading else block
+def block(suggestion: str, shown: Sequence[Shown]) -> str:
+    """Return the lessons' part of a memory block, line by line what `recall.block` makes of it.
+
+    Each line of stored text is quoted (`memoryd.quoting`), so that it can close nothing and open nothing.
+    """
+    told = [("suggestion", suggestion)] if suggestion else []
+    told += [(one.lesson.id, one.text) for one in shown]
+    lines = [line for name, text in told for line in _lines(name, text)]
+    return "\n".join((HEADING, *lines)) if lines else ""
+
+
+def _lines(name: str, text: str) -> list[str]:
+    return [f"## {name}", *quoting.quoted(text)]
 
 
 def as_value(planned: Plan, reader: Reader) -> dict[str, object]:
@@ -181,6 +212,7 @@ def as_value(planned: Plan, reader: Reader) -> dict[str, object]:
     return {
         "query": planned.ask.query,
         "hook": planned.ask.hook,
+        "tag": "memory" if planned.ask.hook == "compacting" else "context",
         "cap": planned.cap,
         "would_inject": bool(planned.text),
         "total_tokens": planned.tokens,

@@ -69,12 +69,14 @@ def _promote_one(connection: apsw.Connection, lesson: Lesson, label: Label, now:
                 updated_at=max(known[0].updated_at, int(newest)),
             )
         return False
-    row.insert(connection, _pattern(lesson, label, (words, int(evidence), str(args)), now))
+    told = (words, int(evidence), str(args), int(newest))
+    row.insert(connection, _pattern(lesson, label, told, now))
     return True
 
 
-def _pattern(lesson: Lesson, label: Label, told: tuple[str, int, str], now: int) -> Lesson:
-    words, evidence, args = told
+def _pattern(lesson: Lesson, label: Label, told: tuple[str, int, str, int], now: int) -> Lesson:
+    """Return a new pattern; it is as old as its newest fix, so that it is refreshed until something else changes it."""
+    words, evidence, args, newest = told
     return Lesson(
         id=row.new_id(now, "causal", lesson.fingerprint, lesson.project, *label),
         type="pattern",
@@ -94,8 +96,8 @@ def _pattern(lesson: Lesson, label: Label, told: tuple[str, int, str], now: int)
         evidence=evidence,
         recurrence=lesson.recurrence,
         created_at=now,
-        updated_at=now,
-        verified_at=now,
+        updated_at=newest,
+        verified_at=newest,
     )
 
 

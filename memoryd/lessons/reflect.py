@@ -51,8 +51,8 @@ def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: st
 def _count_again(connection: apsw.Connection, seen: Seen, error: str) -> None:
     recent = connection.execute(
         "SELECT 1 FROM call WHERE error = ? AND ok = 0 AND at > ? AND at <= ? "
-        "AND (log, n, block) <> (?, ?, ?) LIMIT 1",
-        (error, seen.at - _AGAIN, seen.at, seen.log, seen.n, seen.block),
+        "AND (at, log, n, block) < (?, ?, ?, ?) LIMIT 1",
+        (error, seen.at - _AGAIN, seen.at, seen.at, seen.log, seen.n, seen.block),
     ).get
     settings.count(connection, "reflections_throttled" if recent else "duplicate_suppressions")
 

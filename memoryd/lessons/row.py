@@ -4,6 +4,7 @@ In: a connection. Out: `Lesson`. Nothing else maps a row, so that confidence nev
 """
 
 import hashlib
+from operator import attrgetter
 from typing import Any
 
 import apsw
@@ -73,7 +74,8 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 
 COLUMNS = Lesson.__struct_fields__
 _SELECT = "SELECT " + ", ".join(f"lesson.{name}" for name in COLUMNS) + " FROM lesson "
-_INSERTED = COLUMNS[1:]
+_INSERT = f"INSERT INTO lesson({', '.join((*COLUMNS[1:], 'words'))}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_given = attrgetter(*COLUMNS[1:])
 
 
 def of(values: tuple[Any, ...]) -> Lesson:
@@ -110,12 +112,10 @@ def get(connection: apsw.Connection, id: str, reader: Reader) -> Lesson | None:
 
 def insert(connection: apsw.Connection, lesson: Lesson) -> Lesson:
     """Write a lesson and its words; return it with its row number. Raises: apsw.ConstraintError."""
-    names = ", ".join(_INSERTED)
-    marks = ", ".join("?" * len(_INSERTED))
-    given = tuple(getattr(lesson, name) for name in _INSERTED)
-    connection.execute(f"INSERT INTO lesson({names}) VALUES ({marks})", given)
+    counts = words.counted(connection, lesson.content)
+    connection.execute(_INSERT, (*_given(lesson), max(1, counts.total())))
     row = connection.last_insert_rowid()
-    words.write(connection, row)
+    words.put(connection, row, counts, (lesson.project, lesson.level, lesson.untrusted))
     return msgspec.structs.replace(lesson, row=row)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import apsw
 
 from memoryd import db
-from memoryd.lessons import archive, promote, row, settings, suggest
+from memoryd.lessons import archive, promote, retention, row, settings, suggest
 from memoryd.lessons.outcome import Injection, outcome
 from memoryd.lessons.reader import Reader
 from memoryd.lessons.row import STALE_AFTER, Lesson
@@ -22,32 +22,41 @@ _STEP = 0.05
 def idle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
     """Do all that a session's idle asks for, in one transaction. `ended`: the outcomes become final."""
     with db.transaction(connection):
-        settle(connection, session, now, ended=ended)
-        charged = charge(connection, session, now)
-        boost(connection, session)
-        suggest.leave(connection, session, charged)
-        promote.promote(connection, session, now)
-        for project in _projects(connection, session):
-            promote.mine(connection, project, now)
-        archive.archive(connection, now)
+        rest(connection, session, now, ended=ended)
+
+
+def rest(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
+    """Do the same in the caller's transaction."""
+    settle(connection, session, now, ended=ended)
+    charged = charge(connection, session, now)
+    boost(connection, session)
+    suggest.leave(connection, session, charged)
+    promote.promote(connection, session, now)
+    for project in _projects(connection, session):
+        promote.mine(connection, project, now)
+    archive.archive(connection, now)
+    retention.expire(connection, now)
 
 
 def settle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
     """Write the outcome of each injection of the session that is not final, whatever it was before."""
     rows = list(
         connection.execute(
-            "SELECT row, lesson, fingerprint, project, at FROM injection "
+            "SELECT row, lesson, fingerprint, project, at, outcome FROM injection "
             "WHERE session = ? AND final = 0 ORDER BY at, row",
             (session,),
         )
     )
-    for number, lesson, fingerprint, project, at in rows:
+    for number, lesson, fingerprint, project, at, before in rows:
         given = Injection(str(lesson), str(fingerprint), str(project), session, int(at))
         word, prevented = outcome(connection, given, EVERYTHING)
         connection.execute(
             "UPDATE injection SET outcome = ?, prevented = ?, final = ? WHERE row = ?",
             (word, prevented, ended, number),
         )
+        if word != before:
+            settings.count(connection, f"injections_{word}")
+            settings.count(connection, f"injections_{before}", -(before != "unmeasured"))
     connection.execute(
         "UPDATE session SET idle_at = ?, ended = max(ended, ?) WHERE id = ?", (now, ended, session)
     )

@@ -1,4 +1,4 @@
-"""One escaped suggestion after an idle that charged a recurrence, in that session's next block, once.
+"""One suggestion after an idle that charged a recurrence, in that session's next block, once.
 
 In: what the idle left pending for the session. Out: its text, for whoever may see the lesson that it is about.
 """
@@ -39,18 +39,16 @@ def clear(connection: apsw.Connection, session: str) -> None:
 
 
 def text(connection: apsw.Connection, reader: Reader, session: str) -> str:
-    """Return the pending suggestion as it is printed; "" where there is none to show."""
+    """Return the pending suggestion, not quoted yet; "" where there is none to show."""
     lesson = _pending(connection, reader, session)
     if lesson is None:
         return ""
     fixed = f"\nObserved fix: {lesson.fix_args}" if lesson.fix_args else ""
-    told = (
+    return (
         f"It came back {lesson.recurrence} times: {lesson.content.splitlines()[0]}{fixed}\n"
         f"Draft for AGENTS.md: {lesson.suggestion or lesson.content.splitlines()[-1]} "
         f"(confidence {lesson.confidence:.0%})"
     )
-    plain = told.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"<lesson-suggestion>\n{plain}\n</lesson-suggestion>"
 
 
 def label(connection: apsw.Connection, reader: Reader, session: str) -> Label:

@@ -64,7 +64,9 @@ def save(connection: apsw.Connection, reader: Reader, given: Saved) -> dict[str,
     if given.scope not in ("project", "session") or not 0 <= given.relevance <= 1:
         raise BadRequest("scope is project or session, relevance 0 to 1")
     made = Lesson(
-        id=row.new_id(given.now, "saved", given.type, content, given.session, given.project),
+        id=row.new_id(
+            given.now, "saved", given.type, content, given.session, given.project, *given.label
+        ),
         type=given.type,
         content=content,
         scope=given.scope,
@@ -140,7 +142,7 @@ def recall(
         told = _recalled(connection, reader, ask, limit * _TOKENS_A_ROW, scope)
         for lesson in told:
             ledger.inject(connection, lesson, _pulled(ask), plan.estimate(lesson.content))
-        rank.bump(connection, told)
+        rank.bump(connection, [one for one in told if one.label.covers(ask.label)])
     return [
         {"id": one.id, "type": one.type, "content": one.content, "scope": one.scope} for one in told
     ]

@@ -1,15 +1,16 @@
 """The words of lessons: which lessons hold a query's words, and how well they fit.
 
 In: text, and a reader. Out: `{row: score}`, higher is better, from postings kept apart by level, trust and
-project. Frequencies and lengths are summed over the reader's own partitions alone, so that a lesson above it
-moves no score. Words are those of FTS5's porter and unicode61 tokenizers: "fails", "failed" and "failing"
-are one, and `src/main.ts` is three. The score is BM25 (Robertson and Zaragoza 2009, 3.5) with the idf
+project: each three have a part. Frequencies and lengths are summed over the reader's own parts alone, so that
+a lesson above it moves no score. Words are those of FTS5's porter and unicode61 tokenizers: "fails", "failed"
+and "failing" are one, and `src/main.ts` is three. The score is BM25 (Robertson and Zaragoza 2009, 3.5) with the idf
 log(1 + (N - df + 0.5) / (df + 0.5)), which stays above 0 and tells rare from common with five lessons too.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from math import log
+from typing import NamedTuple
 
 import apsw
 
@@ -23,10 +24,17 @@ _STOP = frozenset(
     "there they this to tu un una us was we were what when where which who why will with y you your "
     "der die das und ist ein eine nicht le les une est pas".split()
 )
-_MOST_POSTINGS = 300
+_MOST_POSTINGS = 200
 _MOST_OUTSIDE = 60
-_COMMON_FROM = 50
-"""From so many lessons on, a word in more than half of them is used only where no rarer one is found."""
+_MOST_READ = 1_000
+"""Postings, in all: after so many of rarer words, a commoner one would hardly move what comes first."""
+_COMMON_FROM, _MOST_COMMON = 50, 1_000
+"""From so many lessons on, a word in more than half of them is used only where no rarer one is found; likewise
+one in more than a thousand: that is as far as anybody counts."""
+
+
+Place = tuple[str, int, int]
+"""Where postings lie: project, level, untrusted."""
 
 
 def tokens(connection: apsw.Connection, text: str) -> list[str]:
@@ -40,55 +48,50 @@ def tokens(connection: apsw.Connection, text: str) -> list[str]:
 
 
 def query_terms(connection: apsw.Connection, text: str) -> list[str]:
-    """Return the different stems of a query without stop words, at most 48."""
+    """Return the stems of a query without stop words, at most 48; one that is said twice weighs twice."""
+    kept = " ".join(telling(connection, text))
+    return tokens(connection, kept)[:_MOST_TERMS]
+
+
+def telling(connection: apsw.Connection, text: str) -> list[str]:
+    """Return the words of a query in order, not stemmed, without stop words."""
     plain = connection.fts5_tokenizer("unicode61", ["remove_diacritics", "2"])
     content = text.encode("utf-8", "replace")
     found = plain(
         content, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
     )
-    kept = " ".join(str(word) for word in found if str(word) not in _STOP)
-    return list(dict.fromkeys(tokens(connection, kept)))[:_MOST_TERMS]
+    return [word for word in map(str, found) if word not in _STOP]
+
+
+def counted(connection: apsw.Connection, content: str) -> Counter[str]:
+    """Return how often each stem stands in a lesson's text."""
+    return Counter(tokens(connection, content))
+
+
+def put(connection: apsw.Connection, row: int, counts: Counter[str], place: Place) -> None:
+    """Write the postings of a lesson that has none, at the label and project of `place`."""
+    length = max(1, counts.total())
+    part = connection.execute(
+        "INSERT INTO part(project, level, untrusted, lessons, words) VALUES (?, ?, ?, 1, ?) "
+        "ON CONFLICT DO UPDATE SET lessons = lessons + 1, words = words + excluded.words RETURNING part",
+        (*place, length),
+    ).get
+    connection.executemany(
+        "INSERT INTO posting VALUES (?, ?, ?, ?, ?)",
+        [(term, part, row, count, length) for term, count in sorted(counts.items())],
+    )
 
 
 def write(connection: apsw.Connection, row: int) -> None:
-    """Write the postings of one lesson anew, under the label and project that it has now."""
-    erase(connection, row)
+    """Write the postings of one lesson that has none, under the label and project that it has now."""
     found = connection.execute(
-        "SELECT content, level, untrusted, project FROM lesson WHERE row = ?", (row,)
+        "SELECT content, project, level, untrusted FROM lesson WHERE row = ?", (row,)
     )
-    for content, level, untrusted, project in found:
-        counts = Counter(tokens(connection, str(content)))
-        place = (level, untrusted, project)
+    for content, *place in list(found):
+        counts = counted(connection, str(content))
+        put(connection, row, counts, (place[0], place[1], place[2]))
         length = max(1, counts.total())
-        connection.executemany(
-            "INSERT INTO posting(term, level, untrusted, project, lesson, count, words) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(term, *place, row, count, length) for term, count in counts.items()],
-        )
         connection.execute("UPDATE lesson SET words = ? WHERE row = ?", (length, row))
-        connection.execute(
-            "INSERT INTO figure VALUES (?, ?, ?, 1, ?) ON CONFLICT DO UPDATE "
-            "SET lessons = lessons + 1, words = words + excluded.words",
-            (*place, length),
-        )
-
-
-def erase(connection: apsw.Connection, row: int) -> None:
-    """Take the postings of a lesson away, before its label or its text changes."""
-    found = list(
-        connection.execute(
-            "SELECT level, untrusted, project FROM posting WHERE lesson = ? LIMIT 1", (row,)
-        )
-    )
-    if not found:
-        return
-    length = connection.execute("SELECT words FROM lesson WHERE row = ?", (row,)).get
-    connection.execute("DELETE FROM posting WHERE lesson = ?", (row,))
-    connection.execute(
-        "UPDATE figure SET lessons = lessons - 1, words = words - ? "
-        "WHERE level = ? AND untrusted = ? AND project = ?",
-        (length, *found[0]),
-    )
 
 
 def write_missing(connection: apsw.Connection) -> int:
@@ -97,6 +100,38 @@ def write_missing(connection: apsw.Connection) -> int:
     for row in rows:
         write(connection, row)
     return len(rows)
+
+
+def erase(connection: apsw.Connection, row: int) -> None:
+    """Take the postings of a lesson away, before its label or its text changes.
+
+    Its text tells which there are: what is written of a text depends on nothing else.
+    """
+    found = list(
+        connection.execute(
+            "SELECT content, part, lesson.words FROM lesson JOIN part USING (project, level, untrusted) "
+            "WHERE row = ? AND lesson.words > 0",
+            (row,),
+        )
+    )
+    for content, part, length in found:
+        connection.executemany(
+            "DELETE FROM posting WHERE term = ? AND part = ? AND lesson = ?",
+            [(term, part, row) for term in set(tokens(connection, str(content)))],
+        )
+        connection.execute(
+            "UPDATE part SET lessons = lessons - 1, words = words - ? WHERE part = ?",
+            (length, part),
+        )
+        connection.execute("UPDATE lesson SET words = 0 WHERE row = ?", (row,))
+
+
+class Visible(NamedTuple):
+    """The parts that a reader may see: their numbers as SQL, and how many lessons and words lie in them."""
+
+    where: str
+    lessons: int
+    words: int
 
 
 def scores(
@@ -110,52 +145,74 @@ def scores(
     """Return the score of each visible lesson that holds any of `terms`.
 
     Frequencies count every visible lesson, whatever its status. `project`: only its lessons and those of no
-    project; None: all. `every`: all of the terms must be there. Of a word that more lessons hold than anybody
-    reads, only the newest are scored for it, so that a question has a bound.
+    project; None: all. `every`: all of the terms must be there. Else a question has a bound: the rarest words
+    come first, of one that many lessons hold only the newest are scored, and one that most hold is left out.
     """
-    wanted = list(terms)
-    lessons, length = connection.execute(
-        "SELECT coalesce(sum(lessons), 0), coalesce(sum(words), 0) FROM figure "
-        f"WHERE {_inside('figure', reader, project)}",
-        _bound(project),
-    ).get
-    if not lessons or not wanted:
+    wanted = Counter(terms)
+    seen = _visible(connection, reader, project)
+    if not seen.lessons or not wanted:
         return {}
-    frequency = {term: _frequency(connection, term, reader, project) for term in wanted}
-    rare = [
-        t
-        for t in wanted
-        if frequency[t] and (lessons < _COMMON_FROM or 2 * frequency[t] <= lessons)
-    ]
-    used = wanted if every else rare or [term for term in wanted if frequency[term]]
+    most = seen.lessons if every else _common(seen.lessons)
+    frequency = {term: _frequency(connection, term, seen, most + 1) for term in wanted}
+    rare = [term for term in wanted if 0 < frequency[term] <= most]
+    used = list(wanted) if every else rare or [term for term in wanted if frequency[term]]
     found: dict[int, float] = {}
     held: Counter[int] = Counter()
-    average = max(1.0, length / lessons)
-    for term in used:
-        limit = frequency[term] if every else _MOST_POSTINGS
-        sorted_ = limit < frequency[term]
-        weight = log(1 + (lessons - frequency[term] + 0.5) / (frequency[term] + 0.5)) * (_K1 + 1)
-        for row, count, words in connection.execute(
-            f"SELECT lesson, count, words FROM posting WHERE term = :term AND {_inside('posting', reader, project)}"
-            + (" ORDER BY lesson DESC LIMIT :limit" if sorted_ else ""),
-            {"term": term, "limit": limit, **_bound(project)},
-        ):
-            below = count + _K1 * (1 - _B + _B * words / average)
-            found[row] = found.get(row, 0.0) + weight * count / below
-            held[row] += 1
+    read = 0
+    for term in sorted(used, key=frequency.__getitem__):
+        if read > _MOST_READ and not every:
+            break
+        postings = _postings(connection, term, seen, None if every else _MOST_POSTINGS)
+        read += len(postings)
+        _add(found, postings, wanted[term] * _weight(seen, frequency[term]), seen)
+        held.update(row for row, _, _ in postings if every)
     return {row: score for row, score in found.items() if not every or held[row] == len(used)}
+
+
+def _weight(seen: Visible, frequency: int) -> float:
+    return log(1 + (seen.lessons - frequency + 0.5) / (frequency + 0.5)) * (_K1 + 1)
+
+
+def _add(
+    found: dict[int, float], postings: list[tuple[int, int, int]], weight: float, seen: Visible
+) -> None:
+    """Add what one word is worth to each lesson that holds it."""
+    least, slope = _K1 * (1 - _B), _K1 * _B * seen.lessons / max(1, seen.words)
+    for row, count, words in postings:
+        found[row] = found.get(row, 0.0) + weight * count / (count + least + slope * words)
+
+
+def _common(lessons: int) -> int:
+    """Return in how many of `lessons` a word may stand that is not left out for rarer ones."""
+    return lessons if lessons < _COMMON_FROM else min(lessons // 2, _MOST_COMMON)
+
+
+def _postings(
+    connection: apsw.Connection, term: str, seen: Visible, most: int | None
+) -> list[tuple[int, int, int]]:
+    newest = "" if most is None else f" ORDER BY lesson DESC LIMIT {most}"
+    return list(
+        connection.execute(
+            f"SELECT lesson, count, words FROM posting WHERE term = ? AND {seen.where}{newest}",
+            (term,),
+        )
+    )
 
 
 def outside(
     connection: apsw.Connection, terms: Iterable[str], reader: Reader, wide: Reader, project: str
 ) -> list[int]:
     """Return some lessons that hold `terms` and that `wide` sees, but `reader` does not of `project`."""
+    inside = _inside(reader, project)
+    parts = connection.execute(
+        f"SELECT part FROM part WHERE {wide.where('part')} AND NOT ({inside})", _bound(project)
+    )
+    where = _in([int(part) for (part,) in parts])
     found: dict[int, None] = {}
-    for term in terms:
+    for term in dict.fromkeys(terms):
         rows = connection.execute(
-            f"SELECT lesson FROM posting WHERE term = :term AND {wide.where('posting')} "
-            f"AND NOT ({_inside('posting', reader, project)}) LIMIT :limit",
-            {"term": term, "limit": _MOST_OUTSIDE - len(found), **_bound(project)},
+            f"SELECT lesson FROM posting WHERE term = ? AND {where} ORDER BY lesson DESC LIMIT ?",
+            (term, _MOST_OUTSIDE - len(found)),
         )
         found |= {int(row): None for (row,) in rows}
         if len(found) >= _MOST_OUTSIDE:
@@ -163,17 +220,33 @@ def outside(
     return list(found)
 
 
-def _frequency(connection: apsw.Connection, term: str, reader: Reader, project: str | None) -> int:
+def _visible(connection: apsw.Connection, reader: Reader, project: str | None) -> Visible:
+    found = list(
+        connection.execute(
+            f"SELECT part, lessons, words FROM part WHERE lessons > 0 AND {_inside(reader, project)}",
+            _bound(project),
+        )
+    )
+    where = _in([int(part) for part, _, _ in found])
+    return Visible(where, sum(row[1] for row in found), sum(row[2] for row in found))
+
+
+def _frequency(connection: apsw.Connection, term: str, seen: Visible, most: int) -> int:
     found = connection.execute(
-        f"SELECT count(*) FROM posting WHERE term = :term AND {_inside('posting', reader, project)}",
-        {"term": term, **_bound(project)},
+        f"SELECT count(*) FROM (SELECT 1 FROM posting WHERE term = ? AND {seen.where} LIMIT ?)",
+        (term, most),
     ).get
     return int(found)
 
 
-def _inside(table: str, reader: Reader, project: str | None) -> str:
-    seen = reader.where(table)
-    return seen if project is None else f"{table}.project IN (:project, '') AND {seen}"
+def _in(parts: list[int]) -> str:
+    """Return the condition that a row lies in one of `parts`; one part alone keeps its lessons in order."""
+    return f"part = {parts[0]}" if len(parts) == 1 else f"part IN ({','.join(map(str, parts))})"
+
+
+def _inside(reader: Reader, project: str | None) -> str:
+    seen = reader.where("part")
+    return seen if project is None else f"part.project IN (:project, '') AND {seen}"
 
 
 def _bound(project: str | None) -> dict[str, str]:

@@ -32,8 +32,8 @@ def check(edit: Edit, asker: Asker, scene: Scene) -> Work:
     return work
 
 
-def check_folder(edit: Edit, asker: Asker, scene: Scene) -> Place:
-    """Put the removal of a whole folder through the checks that do not look at a note; return its place.
+def check_folder(edit: Edit, asker: Asker, scene: Scene) -> Work:
+    """Put the removal of a whole folder through the checks that do not look at a note; return the work.
 
     Every note in it goes through `check` besides. Raises: as `check`; NotFound where no such folder is.
     """
@@ -47,7 +47,7 @@ def check_folder(edit: Edit, asker: Asker, scene: Scene) -> Place:
     for one in (label, untrusted):
         one(work)
     with scene.store.folder(work.place):
-        return work.place
+        return work
 
 
 def check_outside(
@@ -123,10 +123,14 @@ def grant(work: Work) -> None:
             f"this socket does not grant memory_{edit.command}",
             remedy="the owner adds it to the socket's `tools`",
             check="grant",
+            rule=f"tools of the socket {asker.client}",
         )
     if edit.force and not asker.owner:
         raise NotGranted(
-            "only the owner may force an edit", remedy="leave `force` out", check="grant"
+            "only the owner may force an edit",
+            remedy="leave `force` out",
+            check="grant",
+            rule="force: the owner's",
         )
     limits, now = scene.limits, scene.now_ms
     many = scene.rates.since(asker.client, now - MINUTE_MS) >= limits.edits_a_minute
@@ -270,8 +274,9 @@ def label(work: Work) -> None:
     """12: no write-down: a session changes nothing below what it has seen."""
     asker = work.asker
     for place in () if asker.owner else work.places:
-        if rights.decide(asker.session, place, work.edit.command) == "label":
-            raise rights.above(_classes(work), asker.session, place)
+        if rights.decide(asker.session, place, work.act) == "label":
+            named = asker.log is not None
+            raise rights.above(_classes(work), asker.session, place, work.act, named=named)
     if work.target is not None:
         _check_move(work, work.target)
 
@@ -282,15 +287,16 @@ def _check_move(work: Work, target: Place) -> None:
 
 
 def untrusted(work: Work) -> None:
-    """13: what an untrusted session writes outside the inbox waits for the owner."""
-    edit, asker, scene = work.edit, work.asker, work.scene
+    """13: what takes the owner's word waits for it: untrusted edits outside the inbox, and removals."""
+    edit, asker, scene, act = work.edit, work.asker, work.scene, work.act
     if asker.owner:
         return
-    decisions = {rights.decide(asker.session, place, edit.command) for place in work.places}
+    decisions = {rights.decide(asker.session, place, act): place for place in work.places}
     if "untrusted" in decisions:
-        raise rights.distrusted()
-    if "pend" in decisions:
-        work.pend = True
+        raise rights.distrusted(asker.session, decisions["untrusted"], act)
+    if waits := decisions.keys() & {"ask", "pend"}:
+        work.waits = "pend" if "pend" in waits else "ask"
+        work.rule = rights.rule(asker.session, decisions[work.waits], act)
     elif asker.session.untrusted and edit.command == "create":
         lately = scene.rates.since(inbox_name(asker), scene.now_ms - DAY_MS)
         if lately >= scene.limits.inbox_a_session:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from memoryd import points
 from memoryd.clock import now_ms, rfc3339
-from memoryd.errors import Busy, MemorydError
+from memoryd.errors import Busy, Conflict, MemorydError
 from memoryd.errors import Pending as Waits
 from memoryd.labels import Classes, Label
 from memoryd.notes import external, names
@@ -37,7 +37,7 @@ from memoryd.notes.ids import new_txn
 from memoryd.notes.journal import Journal
 from memoryd.notes.names import Place
 from memoryd.notes.note import Kept
-from memoryd.notes.pending import Pending, Proposal
+from memoryd.notes.pending import Call, Pending, Proposal
 from memoryd.notes.request import Asker, Edit, Limits, Rates, Scene, Work
 from memoryd.notes.store import Store
 from memoryd.notes.together import Together
@@ -70,8 +70,9 @@ class Notes:
             opened.callback(self.store.close)
             opened.callback(os.close, _held(home / "journal"))
             self.journal = Journal(home / "journal")
-            sealed = self.journal.state.proposals
-            self.pending = Pending(home / "journal" / "pending", sealed, self.limits)
+            state = self.journal.state
+            folder = home / "journal" / "pending"
+            self.pending = Pending(folder, state.proposals, state.calls, self.limits)
             if not self.journal.broken:
                 recover(self.store, self.journal, rfc3339(clock()))
                 self.pending.sweep()
@@ -116,7 +117,7 @@ class Notes:
         if not work.changed:
             return answer(work, None)
         txn = new_txn(self.clock())
-        if work.pend:
+        if work.waits:
             raise self._propose(work, txn)
         perform(self.store, self.journal, work, txn, **more)
         return answer(work, txn)
@@ -129,46 +130,99 @@ class Notes:
 
     def _propose(self, work: Work, txn: str) -> Waits:
         """Keep an edit for the owner and return what the asker is told. Raises: TooLarge, IOFailed."""
-        asker = work.asker
+        shown = names.shown(self.classes, work.target or work.place)
+        told = {
+            "path": shown,
+            "label": told_label(self.classes, place_label(work.place)),
+            "flags": told_flags(work),
+        }
+        entry = described(work, "pending", txn)
+        self.wait_for_owner(_proposal(work, txn), entry, (work.before, work.after))
+        self.rates.count(work.asker.client, work.scene.now_ms)
+        return waits(shown, work.waits, txn, work.rule, told)
+
+    def wait_for_owner(
+        self,
+        waiting: Proposal | Call,
+        entry: dict[str, Any],
+        contents: tuple[bytes | None, ...] = (),
+    ) -> None:
+        """Keep what the owner is to answer, durable with its journal `entry`; the caller is `alone`.
+
+        Raises: TooLarge (``quota``), IOFailed.
+        """
         self.journal.check_writable()
-        self.pending.check_room(asker.log)
+        self.pending.check_room(waiting.session)
         with Together() as together:
-            for content in (work.before, work.after):
+            for content in contents:
                 if content is not None:
                     self.journal.blobs.put(content, together)
-            seal = self.pending.add(_proposal(work, txn))
+            seal = self.pending.add(waiting)
             points.reached("notes: proposal stored")
-            self.journal.write(described(work, "pending", txn, proposal=seal), together)
+            self.journal.write({**entry, "proposal": seal}, together)
             self.journal.sync(together)
         points.reached("notes: pending written")
         self.journal.set_anchor()
-        self.rates.count(asker.client, work.scene.now_ms)
-        shown = names.shown(self.classes, work.target or work.place)
-        return Waits(
-            f"{shown}: stored for the owner to review, and not visible until accepted",
-            remedy="go on without it; the owner sees it with `bxctl memory notes pending`",
-            check="untrusted",
-            status="pending",
-            txn=txn,
-            path=shown,
-            label=told_label(self.classes, place_label(work.place)),
-            flags=told_flags(work),
-        )
 
     def _delete_folder(self, edit: Edit, asker: Asker) -> dict[str, Any]:
-        """Delete a folder once it and every note in it has passed the check."""
+        """Delete a folder once it and every note in it has passed the check, or let it wait whole."""
+        folder, works = self._folder(edit, asker)
+        if folder.waits:
+            raise self._propose_folder(folder, works)
+        told = self.remove_folder(folder, works)
+        self.rates.count(asker.client, folder.scene.now_ms)
+        return told
+
+    def _folder(self, edit: Edit, asker: Asker) -> tuple[Work, list[Work]]:
         scene = self.scene()
-        place = check_folder(edit, asker, scene)
+        folder = check_folder(edit, asker, scene)
         works = []
-        for found in self.store.walk(place):
+        for found in self.store.walk(folder.place):
             if found.odd:
                 raise unsafe(f"{names.shown(self.classes, found.place)}: {found.odd}")
             if not found.folder:
                 path = names.shown(self.classes, found.place)
                 works.append(check(replace(edit, path=path, recursive=False), asker, scene))
+        return folder, works
+
+    def _propose_folder(self, folder: Work, works: list[Work]) -> Waits:
+        txn = new_txn(self.clock())
+        held = {
+            names.stored(self.classes, work.place): name_of(work.before)
+            for work in works
+            if work.before is not None
+        }
+        shown = names.shown(self.classes, folder.place)
+        told = {"path": shown, "label": told_label(self.classes, place_label(folder.place))}
+        proposal = replace(_proposal(folder, txn), folder=held)
+        self.wait_for_owner(proposal, described(folder, "pending", txn))
+        self.rates.count(folder.asker.client, folder.scene.now_ms)
+        return waits(shown, folder.waits, txn, folder.rule, told)
+
+    def accepted_folder(self, proposal: Proposal, edit: Edit, asker: Asker) -> dict[str, Any]:
+        """Delete the folder of a proposal if it holds just the notes that were shown; the caller is `alone`.
+
+        Raises: Conflict (``stale``), what the check raises.
+        """
+        folder, works = self._folder(edit, asker)
+        now = {
+            names.stored(self.classes, work.place): name_of(work.before)
+            for work in works
+            if work.before is not None
+        }
+        if now != proposal.folder:
+            raise Conflict(
+                "the folder holds other notes than when this was asked",
+                remedy=f"reject it: `bxctl memory notes reject {proposal.txn}`",
+                check="stale",
+            )
+        return self.remove_folder(folder, works)
+
+    def remove_folder(self, folder: Work, works: list[Work]) -> dict[str, Any]:
+        """Carry out the removal of a folder and all notes in it; the caller is `alone`."""
         told = [self.carry_out(work) for work in works]
+        place = folder.place
         self.store.remove_folder(place)
-        self.rates.count(asker.client, scene.now_ms)
         shown = names.shown(self.classes, place)
         return {
             "status": "deleted",
@@ -197,10 +251,11 @@ class Notes:
             for proposal in self.pending.expired(now):
                 self.end_proposal(proposal.txn, "expired")
 
-    def end_proposal(self, txn: str, reason: str) -> None:
-        """Journal that a proposal was turned down, and drop it; the caller is `alone`. Raises: IOFailed."""
-        entry = {"kind": "reject", "ts": rfc3339(self.clock()), "of": txn, "reason": reason}
-        self.journal.append(entry)
+    def end_proposal(self, txn: str, reason: str, kind: str = "reject") -> None:
+        """Journal what became of something that waited, and drop it; the caller is `alone`. Raises: IOFailed."""
+        self.journal.append(
+            {"kind": kind, "ts": rfc3339(self.clock()), "of": txn, "reason": reason}
+        )
         self.journal.set_anchor()
         self.pending.drop(txn)
 
@@ -234,10 +289,30 @@ def _proposal(work: Work, txn: str) -> Proposal:
         n=asker.n,
         level=asker.session.level,
         untrusted=asker.session.untrusted,
+        rule=work.rule,
         edit=work.edit,
         before=None if work.before is None else name_of(work.before),
         after=None if work.after is None else name_of(work.after),
         flags=told_flags(work),
+    )
+
+
+_WAITING = {
+    "pend": "stored for the owner to review, and not visible until accepted",
+    "ask": "the owner must approve this; it is done as soon as they have",
+}
+
+
+def waits(what: str, how: str, txn: str, rule: str, told: dict[str, Any]) -> Waits:
+    """Return what the asker of something that waits is told; `how` as the table of rights says it."""
+    return Waits(
+        f"{what}: {_WAITING[how]}",
+        remedy="go on without it; the owner sees it with `bxctl memory notes pending`",
+        check="untrusted" if how == "pend" else "ask",
+        status="pending",
+        txn=txn,
+        rule=rule,
+        **told,
     )
 
 

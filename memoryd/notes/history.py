@@ -10,13 +10,13 @@ from typing import Any
 from memoryd import points
 from memoryd.clock import rfc3339
 from memoryd.errors import BadRequest, CheckFailed, Conflict, NotFound
-from memoryd.notes import names
+from memoryd.notes import approvals, names
 from memoryd.notes.blobs import name_of
 from memoryd.notes.check import check, check_outside
 from memoryd.notes.desk import Notes
 from memoryd.notes.edit import place_label, told_label
 from memoryd.notes.ids import new_txn
-from memoryd.notes.pending import Proposal
+from memoryd.notes.pending import Call, Proposal
 from memoryd.notes.replay import Entry
 from memoryd.notes.request import Asker, Edit
 from memoryd.notes.together import Together
@@ -58,7 +58,7 @@ def accept(
     expect: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Accept a proposal by `txn`, or what was done outside to the note at `path`.
+    """Accept what waits as `txn` (an edit is made, a call approved), or an outside edit at `path`.
 
     `expect`: the hash that the owner was shown of the outside edit. Raises: NotFound; Conflict (``stale``)
     when the note changed since; what the check raises.
@@ -71,7 +71,10 @@ def accept(
         )
     with notes.alone():
         if txn is not None:
-            return _accept_proposal(notes, asker, notes.pending.get(txn), force=force)
+            waiting = notes.pending.get(txn)
+            if isinstance(waiting, Call):
+                return approvals.approve(notes, asker, waiting)
+            return _accept_proposal(notes, asker, waiting, force=force)
         return _accept_outside(notes, asker, str(path), expect, force=force)
 
 
@@ -84,10 +87,15 @@ def _accept_proposal(
         path=edit.path,
         to=edit.to,
         arguments=edit.arguments,
+        recursive=edit.recursive,
         expect=proposal.before,
         reason=edit.reason,
         force=force,
     )
+    if proposal.folder is not None:
+        told = notes.accepted_folder(proposal, again, asker)
+        notes.end_proposal(proposal.txn, "every note in it is deleted", "use")
+        return told
     work = check(again, asker, notes.scene())
     session = None if proposal.session is None else {"log": proposal.session, "n": proposal.n}
     told = notes.carry_out(work, of=proposal.txn, proposed_by=proposal.client, session=session)

@@ -1,12 +1,14 @@
-"""Edits that wait for the owner: proposals of untrusted sessions, one file each, contents among the blobs.
+"""What waits for the owner: proposed edits and calls to approve, one file each, contents among the blobs.
 
-In: checked work that may not be written yet. Out: ``journal/pending/TXN.json`` with everything needed to put the
-edit through the whole check again when the owner accepts it, as the owner, against the bytes it was made on.
-The journal seals a hash of each file: what the owner is shown is what was proposed, and what is written.
+In: checked work that may not be written yet, or a call that the grants do not let through by themselves. Out:
+``journal/pending/TXN.json`` with everything needed to put the edit through the whole check again when the owner
+accepts it, as the owner, against the bytes it was made on; or the literal call. The journal seals a hash of each
+file: what the owner is shown is what was asked for, and what is done.
 """
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,9 +17,11 @@ from memoryd.notes.blobs import sync_folder, write_file
 from memoryd.notes.handles import failed
 from memoryd.notes.request import DAY_MS, Edit, Limits
 
+HOUR_MS = DAY_MS // 24
 
-class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A waiting edit: what, by which session with which label, on which bytes, and what it would make."""
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asked for something, when, under which label, and by which rule it has to wait."""
 
     txn: str
     created: int
@@ -26,18 +30,46 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     n: int | None
     level: int
     untrusted: bool
+    rule: str = ""
+
+
+class Proposal(Waiting, frozen=True, kw_only=True):
+    """A waiting edit: what, on which bytes, and what it would make.
+
+    `folder`: for a folder's removal, every note in it with its hash; the edit is of these and no others.
+    """
+
     edit: Edit
     before: str | None
     after: str | None
     flags: list[dict[str, object]] = []
+    folder: dict[str, str] | None = None
+
+
+class Call(Waiting, frozen=True, kw_only=True):
+    """A waiting call: the method and its literal arguments.
+
+    `repeat`: once approved its session makes it again, and it is answered once; else the approval does it.
+    `digest` binds who may make it, and which call it is.
+    """
+
+    method: str
+    args: dict[str, Any]
+    repeat: bool
+    digest: str
 
 
 class Pending:
-    """The folder of proposals; `sealed` maps the transactions that wait to the hashes of their files."""
+    """The folder of what waits; `sealed` maps the transactions to the hashes of their files.
 
-    def __init__(self, folder: Path, sealed: dict[str, str], limits: Limits) -> None:
-        """Keep proposals in `folder`, made 0700."""
-        self.folder, self.sealed, self.limits = folder, sealed, limits
+    `calls` says which of them are calls, and whether the owner has approved them.
+    """
+
+    def __init__(
+        self, folder: Path, sealed: dict[str, str], calls: dict[str, bool], limits: Limits
+    ) -> None:
+        """Keep what waits in `folder`, made 0700."""
+        self.folder, self.sealed, self.calls, self.limits = folder, sealed, calls, limits
         self._named: dict[str, tuple[str, ...]] = {}
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -47,8 +79,8 @@ class Pending:
             if path.suffix == ".tmp" or (path.suffix == ".json" and path.stem not in self.sealed):
                 path.unlink()
 
-    def all(self) -> list[Proposal]:
-        """Return the proposals that are as they were made, oldest first."""
+    def all(self) -> list[Proposal | Call]:
+        """Return what waits and is as it was made, oldest first."""
         found = []
         for txn in sorted(self.sealed):
             try:
@@ -57,8 +89,8 @@ class Pending:
                 continue
         return found
 
-    def get(self, txn: str) -> Proposal:
-        """Return one proposal. Raises: NotFound, CheckFailed (``unsafe``) when its file was changed."""
+    def get(self, txn: str) -> Proposal | Call:
+        """Return what waits as `txn`. Raises: NotFound, CheckFailed (``unsafe``) when its file was changed."""
         if txn not in self.sealed:
             raise NotFound("no such proposal", remedy="list them: `bxctl memory notes pending`")
         try:
@@ -71,54 +103,81 @@ class Pending:
                 remedy=f"reject it: `bxctl memory notes reject {txn}`",
                 check="unsafe",
             )
+        if txn in self.calls:
+            return msgspec.json.decode(content, type=Call)
         return msgspec.json.decode(content, type=Proposal)
 
     def paths(self) -> frozenset[str]:
         """Return the paths that waiting edits are about, as they were asked for; each is read once."""
         for txn in self.sealed.keys() - self._named.keys():
-            try:
-                edit = self.get(txn).edit
-            except (NotFound, CheckFailed):
-                self._named[txn] = ()
-            else:
-                self._named[txn] = (edit.path,) if edit.to is None else (edit.path, edit.to)
+            self._named[txn] = self._paths(txn)
         for txn in self._named.keys() - self.sealed.keys():
             del self._named[txn]
         return frozenset(path for paths in self._named.values() for path in paths)
 
+    def _paths(self, txn: str) -> tuple[str, ...]:
+        try:
+            found = self.get(txn)
+        except (NotFound, CheckFailed):
+            return ()
+        if not isinstance(found, Proposal):
+            return ()
+        return (found.edit.path,) if found.edit.to is None else (found.edit.path, found.edit.to)
+
+    def call(self, digest: str, now_ms: int) -> Call | None:
+        """Return the call of this digest that waits or is approved, and has not expired."""
+        for txn in self.calls:
+            try:
+                found = self.get(txn)
+            except CheckFailed:
+                continue
+            if isinstance(found, Call) and found.digest == digest and now_ms < self.ends(found):
+                return found
+        return None
+
     def check_room(self, session: str | None) -> None:
         """Refuse one more than fit. Raises: TooLarge (``quota``)."""
-        of_session = sum(1 for proposal in self.all() if proposal.session == session)
+        of_session = sum(1 for waiting in self.all() if waiting.session == session)
         full = len(self.sealed) >= self.limits.pending
         if full or of_session >= self.limits.pending_a_session:
             raise TooLarge(
-                "too many edits wait for the owner already",
-                remedy="the owner answers them: `bxctl memory notes pending`",
+                "too much waits for the owner already",
+                remedy="the owner answers it: `bxctl memory notes pending`",
                 check="quota",
             )
 
-    def add(self, proposal: Proposal) -> str:
-        """Store a proposal for good and return the hash that the journal is to seal. Raises: IOFailed."""
-        content = msgspec.json.encode(proposal, order="sorted")
+    def add(self, waiting: Proposal | Call) -> str:
+        """Store what waits for good and return the hash that the journal is to seal. Raises: IOFailed."""
+        content = msgspec.json.encode(waiting, order="sorted")
         try:
-            write_file(self.folder / f"{proposal.txn}.json", content)
+            write_file(self.folder / f"{waiting.txn}.json", content)
         except OSError as error:
             raise failed(error) from error
         return hashlib.sha256(content).hexdigest()
 
     def drop(self, txn: str) -> None:
-        """Take a proposal's file away; one that is not there is no error. Raises: IOFailed."""
+        """Take a file away; one that is not there is no error. Raises: IOFailed."""
         try:
             (self.folder / f"{txn}.json").unlink(missing_ok=True)
             sync_folder(self.folder)
         except OSError as error:
             raise failed(error) from error
 
-    def expired(self, now_ms: int) -> list[Proposal]:
-        """Return the proposals that have waited too long."""
-        oldest = now_ms - self.limits.pending_days * DAY_MS
-        return [proposal for proposal in self.all() if proposal.created < oldest]
+    def ends(self, waiting: Proposal | Call) -> int:
+        """Return the moment (ms) at which nobody waits for the owner's answer any more."""
+        if isinstance(waiting, Call):
+            return waiting.created + self.limits.calls_hours * HOUR_MS
+        return waiting.created + self.limits.pending_days * DAY_MS
+
+    def expired(self, now_ms: int) -> list[Proposal | Call]:
+        """Return what has waited too long."""
+        return [waiting for waiting in self.all() if now_ms > self.ends(waiting)]
 
     def naming(self, content: str) -> list[str]:
         """Return the transactions of proposals that hold the content of this hash."""
-        return [each.txn for each in self.all() if content in {each.before, each.after}]
+        return [
+            each.txn
+            for each in self.all()
+            if isinstance(each, Proposal)
+            and content in {each.before, each.after, *(each.folder or {}).values()}
+        ]

@@ -1,7 +1,7 @@
 """What the journal's lines come to: one fold, the same for whoever writes the journal and whoever reads it.
 
 In: sealed entries, in order. Out: `State`: what every live note's bytes hash to, edits without an end,
-proposals that wait, contents that are redacted, outside edits already told of.
+proposals and calls that wait, contents that are redacted, outside edits already told of.
 """
 
 from typing import Any, NamedTuple
@@ -15,20 +15,25 @@ Entry = dict[str, Any]
 
 
 class Held(NamedTuple):
-    """What a note holds: the hash of its bytes, and how many they are."""
+    """What a note holds: the hash of its bytes, how many they are, and whether the owner put them there."""
 
     hash: str
     size: int
+    owner: bool = False
 
 
 class State(msgspec.Struct):
-    """The journal so far. `live` is by stored path; `intents` and `proposals` are by transaction."""
+    """The journal so far. `live` is by stored path; `intents` and `proposals` are by transaction.
+
+    `proposals`: the seals of all that waits, edits and calls; `calls`: of which calls, and whether approved.
+    """
 
     seq: int = 0
     last: str = chain.START
     live: dict[str, Held] = {}
     intents: dict[str, Entry] = {}
     proposals: dict[str, str] = {}
+    calls: dict[str, bool] = {}
     redacted: set[str] = set()
     noticed: dict[str, str | None] = {}
 
@@ -50,11 +55,8 @@ class State(msgspec.Struct):
             case "commit":
                 if (done := self.intents.pop(entry["txn"], None)) is not None:
                     self._moved(done)
-            case "pending":
-                self.proposals[entry["txn"]] = entry["proposal"]
-                self.redacted.discard(entry["after"])
-            case "reject":
-                self.proposals.pop(entry["of"], None)
+            case "pending" | "ask" | "approve" | "reject" | "use":
+                self._waits(entry)
             case "accept":
                 self._moved(entry)
             case "external":
@@ -62,13 +64,30 @@ class State(msgspec.Struct):
             case "redact":
                 self.redacted.add(entry["before"])
 
+    def _waits(self, entry: Entry) -> None:
+        """Take a line about what waits for the owner."""
+        match entry["kind"]:
+            case "pending":
+                self.proposals[entry["txn"]] = entry["proposal"]
+                self.redacted.discard(entry["after"])
+            case "ask":
+                self.proposals[entry["txn"]] = entry["proposal"]
+                self.calls[entry["txn"]] = False
+            case "approve":
+                self.calls[entry["of"]] = True
+            case _:
+                self.proposals.pop(entry["of"], None)
+                self.calls.pop(entry["of"], None)
+
     def _moved(self, entry: Entry) -> None:
         path, to, after = entry["path"], entry.get("to"), entry["after"]
         self.proposals.pop(entry.get("of") or "", None)
         self.noticed.pop(path, None)
-        self.live.pop(path, None)
+        before = self.live.pop(path, None)
         if after:
-            self.live[to or path] = Held(after, entry["size"])
+            moved = before is not None and before.hash == after and before.owner
+            owner = moved or entry.get("actor", {}).get("owner") is True
+            self.live[to or path] = Held(after, entry["size"], owner)
             self.redacted.discard(after)
 
 

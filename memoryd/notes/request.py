@@ -6,15 +6,16 @@ while the sixteen checks go through it.
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
 from memoryd.labels import Label
 from memoryd.notes.commands import Edited
 from memoryd.notes.handles import Version
-from memoryd.notes.names import Place
+from memoryd.notes.names import SUFFIX, Place
 from memoryd.notes.replay import Held
-from memoryd.notes.rights import Command
+from memoryd.notes.rights import Command, act_of
 from memoryd.notes.store import Store
 from memoryd.notes.text import Flag
 
@@ -72,7 +73,10 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much fits; rates are for each socket, `inbox_a_session` for each session and day."""
+    """How much fits; rates are for each socket, `inbox_a_session` for each session and day.
+
+    Edits wait `pending_days` for the owner; calls `calls_hours`, the time to make an approved one included.
+    """
 
     notes_in_class: int = 2_000
     bytes_in_class: int = 32 << 20
@@ -82,6 +86,7 @@ class Limits(msgspec.Struct, frozen=True):
     pending: int = 200
     pending_a_session: int = 20
     pending_days: int = 7
+    calls_hours: int = 24
 
 
 class Rates:
@@ -132,10 +137,17 @@ class Work(msgspec.Struct):
     after: bytes | None = None
     edited: Edited | None = None
     flags: tuple[Flag, ...] = ()
-    pend: bool = False
+    waits: Literal["", "ask", "pend"] = ""
+    rule: str = ""
     changed: bool = True
 
     @property
     def places(self) -> tuple[Place, ...]:
         """Return the note's place, and the one it moves to."""
         return (self.place,) if self.target is None else (self.place, self.target)
+
+    @property
+    def act(self) -> str:
+        """Return what the edit does, as the table of rights names it."""
+        folder = self.edit.recursive and not self.place.name.endswith(SUFFIX)
+        return act_of(self.edit.command, self.place, self.target, folder=folder)

@@ -1,4 +1,4 @@
-"""What waits for the owner: proposals and outside edits, each with the difference it makes.
+"""What waits for the owner: proposals and outside edits with the difference they make, calls with their words.
 
 In: the open notes. Out: maps with a unified diff. Everything here may be written by an agent that was told
 what to write; whoever shows it makes control characters visible.
@@ -15,7 +15,7 @@ from memoryd.notes.blobs import name_of
 from memoryd.notes.desk import Notes
 from memoryd.notes.edit import told_label
 from memoryd.notes.names import Place
-from memoryd.notes.pending import Proposal
+from memoryd.notes.pending import Call, Proposal
 
 
 def diff(before: bytes | None, after: bytes | None, path: str) -> str:
@@ -35,7 +35,7 @@ def _lines(whole: str) -> list[str]:
 
 
 def pending(notes: Notes) -> list[dict[str, Any]]:
-    """Return the waiting proposals, oldest first, then the notes changed outside."""
+    """Return the waiting proposals and calls, oldest first, then the notes changed outside."""
     with notes.alone():
         told = [_told_proposal(notes, txn) for txn in sorted(notes.journal.state.proposals)]
         outside = list(external.changes(notes.store, notes.journal.state))
@@ -44,25 +44,48 @@ def pending(notes: Notes) -> list[dict[str, Any]]:
 
 def _told_proposal(notes: Notes, txn: str) -> dict[str, Any]:
     try:
-        return _told(notes, notes.pending.get(txn))
+        waiting = notes.pending.get(txn)
     except (NotFound, CheckFailed) as error:
         return {"txn": txn, "kind": "proposal", "op": "unknown", "path": "", "broken": str(error)}
+    asked = {
+        "txn": txn,
+        "created": rfc3339(waiting.created),
+        "ends": rfc3339(notes.pending.ends(waiting)),
+        "client": waiting.client,
+        "session": None if waiting.session is None else {"log": waiting.session, "n": waiting.n},
+        "session_label": told_label(notes.classes, Label(waiting.level, waiting.untrusted)),
+        "rule": waiting.rule,
+    }
+    if isinstance(waiting, Call):
+        return asked | _told_call(notes, waiting)
+    return asked | _told_edit(notes, waiting)
 
 
-def _told(notes: Notes, proposal: Proposal) -> dict[str, Any]:
-    edit, classes = proposal.edit, notes.classes
-    before, after = (_content(notes, name) for name in (proposal.before, proposal.after))
-    shown = "" if edit.command == "rename" else diff(before, after, edit.path)
+def _told_call(notes: Notes, call: Call) -> dict[str, Any]:
     return {
-        "txn": proposal.txn,
+        "kind": "call",
+        "op": call.method,
+        "path": "",
+        "args": call.args,
+        "repeat": call.repeat,
+        "approved": notes.journal.state.calls[call.txn],
+    }
+
+
+def _told_edit(notes: Notes, proposal: Proposal) -> dict[str, Any]:
+    edit = proposal.edit
+    shown = ""
+    if proposal.folder is not None:
+        for path, name in sorted(proposal.folder.items()):
+            shown += diff(_content(notes, name), None, f"{names.ROOT}/{path}")
+    elif edit.command != "rename":
+        before, after = (_content(notes, name) for name in (proposal.before, proposal.after))
+        shown = diff(before, after, edit.path)
+    return {
         "kind": "proposal",
-        "created": rfc3339(proposal.created),
         "op": edit.command,
         "path": edit.path,
         "to": edit.to,
-        "client": proposal.client,
-        "session": None if proposal.session is None else {"log": proposal.session, "n": proposal.n},
-        "session_label": told_label(classes, Label(proposal.level, proposal.untrusted)),
         "flags": proposal.flags,
         "reason": edit.reason,
         "diff": shown,

@@ -43,8 +43,8 @@ class Weighed(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     """How to look: `match` finds rows of `levels`, its phrases from number `first` on score by `weights`.
 
-    `terms` are what the weights are of, in their order. `newest`: only so
-    many rows can be ranked (0: all). `wider`: the plan to try where this one finds too few.
+    `terms` are what the weights are of, in their order; `frequencies`: how many visible rows hold each.
+    `newest`: only so many rows can be ranked (0: all). `wider`: the plan to try where this one finds too few.
     """
 
     match: str
@@ -52,6 +52,7 @@ class Plan(msgspec.Struct, frozen=True):
     terms: tuple[Term, ...]
     weights: tuple[float, ...]
     first: int
+    frequencies: tuple[int, ...]
     newest: int = 0
     partial: bool = False
     wider: "Plan | None" = None
@@ -75,6 +76,7 @@ def _every(weighed: Sequence[Weighed], rows: int) -> Plan:
         terms=tuple(one.term for one in weighed),
         weights=_weights(weighed, rows),
         first=0,
+        frequencies=tuple(one.frequency for one in weighed),
         newest=0 if found <= 2 * driven(rows) else NEWEST,
     )
 
@@ -84,7 +86,8 @@ def _some(held: Sequence[Weighed], rows: int) -> Plan:
     matches = [one.term.match for one in held]
     everything = " OR ".join(matches)
     terms = tuple(one.term for one in held)
-    whole = Plan(everything, _levels(held, any), terms, _weights(held, rows), 0)
+    frequencies = tuple(one.frequency for one in held)
+    whole = Plan(everything, _levels(held, any), terms, _weights(held, rows), 0, frequencies)
     driving = _driving(held, driven(rows))
     if driving == len(held):
         return whole

@@ -15,6 +15,7 @@ from memoryd.index.pages import Place, bound, seal, unseal
 from memoryd.index.scope import Scope
 from memoryd.index.search import Reader
 from memoryd.index.where import Where
+from memoryd.recall import support
 from memoryd.recall.ask import Ask
 from memoryd.recall.budget import MOST, within
 from memoryd.recall.excerpt import excerpt, sought
@@ -124,12 +125,17 @@ def _weighed(asked: Asked, term: Term) -> Weighed:
 
 def _look(asked: Asked, way: Plan, place: Place) -> Looked:
     """Look as deep as the page needs, no deeper."""
-    score = asked.reader.scorer.load(way.weights, way.first, asked.average)
+    lifting = _lifting(asked, way)
+    score = asked.reader.scorer.load(way.weights, way.first, asked.average, counting=lifting)
     merged, page = Merged([], True), None
     for depth in _depths(asked, place):
         merged, reached = _merged(asked, way, score, depth)
         if way.wider is not None and merged.all and len(merged.matches) < _ENOUGH:
             return _look(asked, way.wider, place)
+        if lifting:
+            if len(merged.matches) < support.POOL and not merged.all and depth < _DEPTHS[-1]:
+                continue
+            merged = _lifted(asked, way, merged)
         page = deal(merged, _dealing(asked, merged), place, asked.ask.limit)
         if page is not None:
             return Looked(way, page, capped=reached or way.partial)
@@ -138,8 +144,27 @@ def _look(asked: Asked, way: Plan, place: Place) -> Looked:
     return Looked(way, page or Page([], None), capped=True)
 
 
+def _lifting(asked: Asked, way: Plan) -> bool:
+    """Say whether sessions are ranked by more than their best row."""
+    by_worth = asked.ask.group == "session" and asked.ask.order == "relevance"
+    return by_worth and not way.newest and support.POOL > 0
+
+
+def _lifted(asked: Asked, way: Plan, merged: Merged) -> Merged:
+    logs = {match.log for match in merged.matches[: support.POOL]}
+    seen = support.Seen(
+        names=search.logs(asked.reader, logs),
+        lengths=search.lengths(asked.reader, asked.scope, logs),
+        counts=asked.reader.scorer.counts,
+        weights=tuple(support.worth(asked.rows, count) for count in way.frequencies),
+    )
+    return support.lifted(merged, seen)
+
+
 def _depths(asked: Asked, place: Place) -> tuple[int, ...]:
-    least = 2 * (place.told + asked.ask.limit + 1) * (8 if asked.ask.group == "session" else 1)
+    least = 2 * (place.told + asked.ask.limit + 1)
+    if asked.ask.group == "session":
+        least = max(8 * least, 2 * support.POOL)
     return tuple(depth for depth in _DEPTHS[:-1] if depth >= least) + _DEPTHS[-1:]
 
 

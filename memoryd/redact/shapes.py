@@ -41,7 +41,8 @@ _PATTERNS = tuple((needle, re.compile(pattern, re.ASCII)) for needle, pattern in
 _ALSO_A_WORD = {"hf_", "sk-"}
 
 _PRIVATE_OPENS = re.compile(r"(?i)<private(?:\s[^<>]{0,200})?>")
-_PRIVATE_CLOSES = re.compile(r"(?i)</private\s{0,20}>")
+_PRIVATE_TAG = re.compile(r"(?i)</private\s{0,20}>|<private(?:\s[^<>]{0,200})?>")
+_PRIVATE_CLOSES_AT_END = re.compile(r"(?i)</private\s{0,20}>\Z")
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -66,19 +67,31 @@ _NO_PASSWORD = {"pass", "passwd", "password", "pw", "pwd", "secret", "token", "x
 
 
 def private_blocks(text: str, _needles: Collection[str]) -> Iterator[Span]:
-    """Yield `<private …>…</private>`, tags and all; a tag without its other half is plain text."""
+    """Yield `<private …>…</private>`, tags and all; an unclosed one goes on to the end of the text.
+
+    Blocks may stand inside each other: the outermost is one block. A closing tag alone is plain text.
+    """
     at = 0
     while opens := _PRIVATE_OPENS.search(text, at):
-        if not (closes := _PRIVATE_CLOSES.search(text, opens.end())):
-            return
-        yield opens.start(), closes.end()
-        at = closes.end()
+        at = _private_end(text, opens.end())
+        yield opens.start(), at
+
+
+def _private_end(text: str, at: int) -> int:
+    """Return where a block ends whose opening tag ends `at`."""
+    depth = 1
+    for tag in _PRIVATE_TAG.finditer(text, at):
+        depth += -1 if tag[0].startswith("</") else 1
+        if not depth:
+            return tag.end()
+    return len(text)
 
 
 def private_length(block: str) -> int:
-    """Return how many characters stand between the tags of a private block."""
-    opens, closes = _PRIVATE_OPENS.match(block), _PRIVATE_CLOSES.search(block)
-    return closes.start() - opens.end() if opens and closes else len(block)
+    """Return how many characters stand between the outermost tags of a private block."""
+    opens, closes = _PRIVATE_OPENS.match(block), _PRIVATE_CLOSES_AT_END.search(block)
+    start = opens.end() if opens else 0
+    return (closes.start() if closes else len(block)) - start
 
 
 def private_keys(text: str, _needles: Collection[str]) -> Iterator[Span]:

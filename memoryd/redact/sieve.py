@@ -7,7 +7,7 @@ search; where that library cannot be asked, Python's search gives the same answe
 
 import ctypes
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate
 
@@ -62,26 +62,34 @@ def needles(text: str) -> list[str]:
 
 def suspects(texts: list[str]) -> dict[int, list[str]]:
     """Return, by index, the needles of each text that holds any."""
+    return held(texts, NEEDLES)
+
+
+def held(texts: list[str], needles: Mapping[bytes, str]) -> dict[int, list[str]]:
+    """Return, by index, which of `needles` each text holds that holds any, upper or lower case.
+
+    `needles`: as UTF-8 in lower case without a newline, with their names.
+    """
     found: dict[int, list[str]] = {}
     for first in range(0, len(texts), _AT_ONCE):
-        for at, word in _some(texts[first : first + _AT_ONCE]):
+        for at, word in _some(texts[first : first + _AT_ONCE], needles):
             found.setdefault(first + at, []).append(word)
     return found
 
 
-def _some(texts: list[str]) -> Iterator[tuple[int, str]]:
+def _some(texts: list[str], needles: Mapping[bytes, str]) -> Iterator[tuple[int, str]]:
     try:
         encoded = [*map(str.encode, texts)]
     except UnicodeEncodeError:
         encoded = [*map(_encode, texts)]
     find = _search_in(_fold(_BETWEEN.join(encoded)))
-    met = [(needle, at) for needle in NEEDLES if (at := find(needle, 0)) >= 0]
+    met = [(needle, at) for needle in needles if (at := find(needle, 0)) >= 0]
     ends = [*accumulate(len(one) + 1 for one in encoded)] if met else []
     for needle, first in met:
         at = first
         while at >= 0:
             row = bisect_right(ends, at)
-            yield row, NEEDLES[needle]
+            yield row, needles[needle]
             at = find(needle, ends[row]) if row + 1 < len(ends) else -1
 
 

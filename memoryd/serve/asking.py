@@ -12,7 +12,7 @@ import msgspec
 from memoryd.errors import BadRequest
 from memoryd.ids import MAX_N
 from memoryd.index.scope import Scope
-from memoryd.labels import Classes, Label
+from memoryd.labels import Classes, Label, LabelError
 from memoryd.protocol import Args
 from memoryd.serve.calls import Check, Common, explained, field_names
 from memoryd.serve.peers import Capability
@@ -57,17 +57,17 @@ def scope_of(
 ) -> Scope:
     """Return what the request may see; `caller` is the asking session's label, if it named itself.
 
-    Raises: BadRequest for a `max_class` that is no class up to the clearance: unknown and too high are
-    told apart by nothing.
+    A `max_class` above the clearance counts as the clearance, and no word of the answer tells which it was.
+    Raises: BadRequest for a name that is no class at all: a slip must not mean "no limit".
     """
     level = capability.level if caller is None else min(caller.level, capability.level)
     if max_class is not None:
-        allowed = classes.upto(capability.level)
-        if max_class not in allowed:
+        try:
+            level = min(classes.level(max_class), capability.level)
+        except LabelError:
             raise BadRequest(
                 "max_class: no such class",
-                remedy=f"choose one of {', '.join(allowed)}",
+                remedy=f"choose one of {', '.join(classes.upto(capability.level))}",
                 field="max_class",
-            )
-        level = classes.level(max_class)
+            ) from None
     return Scope(level, capability.untrusted, capability.projects, capability.owner)

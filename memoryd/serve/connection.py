@@ -37,6 +37,8 @@ SEND_S = 10.0
 """How long answers may wait for the peer to read them."""
 LINGER_S = 0.25
 """How long a connection that is given up stays open for its last answers to be read."""
+UNREAD = 256 << 10
+"""Bytes that may wait to be read while notifications are still added to them; beyond it they are dropped."""
 QUEUED = protocol.MAX_ANSWER
 """Bytes of answers a peer may leave unread before nothing more is read from it."""
 _BREATH = 64
@@ -97,7 +99,7 @@ class Connection:
         self._decoder = protocol.Decoder()
         self._jobs: dict[int, Job] = {}
         self._out = bytearray()
-        self._sending = 0
+        self._sending = self._missed = 0
         self._unsent = trio.Event()
         self._moved = trio.lowlevel.ParkingLot()
         self._heard = self._begun = 0.0
@@ -107,6 +109,7 @@ class Connection:
         """Serve until the peer leaves or the surrounding scope is cancelled, then close."""
         self._traffic.connections += 1
         self._heard = trio.current_time()
+        self._asker.post = self._post
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._write)
@@ -117,6 +120,7 @@ class Connection:
                     self._cancel_all()
                 self._nursery.cancel_scope.cancel()
         finally:
+            self._asker.post = None
             self._traffic.connections -= 1
             self._wire.close()
 
@@ -225,6 +229,20 @@ class Connection:
         except (TypeError, ValueError, OverflowError) as error:
             self._refuse(msgid, self._known(error, "answer"))
 
+    def _post(self, name: str, args: dict[str, object]) -> None:
+        """Send a notification; where the peer does not read, count it as missed instead."""
+        if self._missed or len(self._out) + self._sending > UNREAD:
+            self._missed += 1
+            return
+        self._out += protocol.notification(name, args)
+        self._flush_soon()
+
+    def _tell_missed(self) -> None:
+        """Tell a peer that reads again what it was not told, behind all that was still sent before."""
+        if self._missed:
+            self._out += protocol.notification("lagged", {"missed": self._missed})
+            self._missed = 0
+
     def _refuse(self, msgid: int, error: MemorydError) -> None:
         self._out += protocol.refusal(msgid, error, as_map=self._asker.as_map)
 
@@ -303,12 +321,14 @@ class Connection:
                     self._nursery.cancel_scope.cancel()
                     return
                 self._sending = 0
+                if not self._out:
+                    self._tell_missed()
                 self._moved.unpark_all()
 
     async def _send(self, content: bytearray) -> bool:
         """Say whether the peer took `content` in time."""
         try:
-            with trio.move_on_after(SEND_S) as scope:
+            with trio.move_on_after(IDLE_S if self._asker.told else SEND_S) as scope:
                 await self._wire.send(content)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return False
@@ -319,6 +339,6 @@ class Connection:
         """Close a connection on which nothing was asked and nothing is under way for ten minutes."""
         while (due := self._heard + IDLE_S) > trio.current_time():
             await trio.sleep_until(due)
-            if self._jobs:
+            if self._jobs or self._asker.told:
                 self._heard = trio.current_time()
         self._nursery.cancel_scope.cancel()

@@ -6,21 +6,29 @@ goes through one slot, so that at most one thread writes; none of them runs on t
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import structlog
 import trio
+from msgspec.structs import asdict
 
 from memoryd import index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
+from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.labels import Label
+from memoryd.serve.announcing import Announcer
 from memoryd.serve.asking import Caller
 from memoryd.serve.readers import Readers
 from memoryd.serve.telling import Rebuilding
+from memoryd.serve.topics import Topics
+from memoryd.serve.turning import Listener, Turn, take
 
 Result = TypeVar("Result")
 
@@ -30,29 +38,20 @@ CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
 """How long to wait before looking again whether it is, longer each time."""
+SYNC_S = 10.0
+"""How long the owner's acts wait for what is on the disk."""
 AGAIN_S = 30.0
 """How long after a failure the next try starts by itself: a rebuild where there is no index, a turn."""
 
 log = structlog.get_logger()
 
 
-class Turn(NamedTuple):
-    """What one call of the writer's thread came to, and how the index is after it."""
-
-    counts: Counts
-    more: bool
-    wait: float | None
-    ready: bool
-    why: str
-    generation: str
-    fault: str
-
-
 class Keeper:
     """The keeper of one state folder's index; `run` it once."""
 
-    def __init__(self, settings: Settings, readers: Readers) -> None:
+    def __init__(self, settings: Settings, readers: Readers, topics: Topics | None = None) -> None:
         self.settings, self._readers = settings, readers
+        self._announcer = Announcer(topics)
         self.rebuilding: Rebuilding | None = None
         self._index: Index | None = None
         self._slot = trio.CapacityLimiter(1)
@@ -64,6 +63,8 @@ class Keeper:
         self._read = Counts()
         self._nursery: trio.Nursery
         readers.damaged = self.suspect
+        self.listener: Listener | None = None
+        """Who learns from what is read; set before `run`."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the index until cancelled; started once it is open, or is known to need a rebuild.
@@ -71,6 +72,7 @@ class Keeper:
         Raises: ConfigError for an index that must not be touched.
         """
         self._index = await self._write(index.open, self.settings)
+        self._index.listened = self.listener is not None
         try:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
@@ -97,6 +99,14 @@ class Keeper:
             self._rebuild_at = trio.current_time() + AGAIN_S
             log.warning("a reader found the index damaged")
             self.reindex()
+
+    def known(self) -> dict[int, Known]:
+        """Return what the index knows of every log, by key; from any thread."""
+        return {} if self._index is None else self._index.known()
+
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any folder of logs, each with its key."""
+        return [] if self._index is None else self._index.named(log)
 
     def figures(self) -> tuple[Status, list[Known]]:
         """Return the index's own status and what is known of its logs; from any thread."""
@@ -135,6 +145,84 @@ class Keeper:
         if caller is not None:
             await self.label_of(caller)
 
+    async def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
+    ) -> Forgotten:
+        """Forget what is meant once all that is on disk is read, or (`dry`) tell what that comes to.
+
+        Raises: Busy while the index is rebuilt, Unavailable, and what `Index.forget` raises.
+        """
+        open_index = await self._all_read(writes=not dry)
+        work = partial(open_index.forget, wanted, dry=dry, delete_logs=delete_logs, hooks=hooks)
+        done = await self._write(work)
+        if not dry:
+            log.info("forgotten", job=done.act, rows=done.rows, logs=len(done.logs))
+            self.sweep_soon()
+        return done
+
+    async def remember(self, act: str) -> tuple[int, int]:
+        """Take an act of forgetting back, and return once its logs are read again."""
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        counts = await self._write(self._index.remember, act)
+        log.info("remembered", job=act, logs=counts[0])
+        await self.synced(None)
+        return counts
+
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels. Raises: what `Index.explain` raises."""
+        open_index = await self._all_read(writes=False)
+        return await self._write(open_index.explain, log)
+
+    async def relabel(self, name: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label. Raises: Busy, and what `Index.relabel` raises."""
+        done = await self._write((await self._all_read(writes=True)).relabel, name, wish)
+        log.info("relabelled", rows=done.rows)
+        return done
+
+    async def _all_read(self, *, writes: bool) -> Index:
+        """Return the index once all that is on disk is read, or reading stands still.
+
+        Raises: Unavailable; Busy for one who writes while it is rebuilt.
+        """
+        with trio.move_on_after(SYNC_S):
+            await self.synced(None)
+        if self._index is None:
+            raise Unavailable("there is no index yet", remedy="ask again in a moment")
+        if writes and self.rebuilding is not None and self.rebuilding.state == "running":
+            raise Busy("the index is being rebuilt", remedy="`bxctl status` shows how far it is")
+        return self._index
+
+    async def purged(self) -> None:
+        """Return when no word of a deleted row is left in the index's files."""
+        while self._index is not None and self._index.purging:
+            self._wake.set()
+            await self._rounds.park()
+
+    @property
+    def generation(self) -> str:
+        """Return the name of what is served; "" where nothing is."""
+        return self._generation
+
+    async def served(self) -> None:
+        """Return once an index is served."""
+        while not self._generation:
+            await self._rounds.park()
+
+    async def distrust(self) -> None:
+        """Serve nothing, and set the index aside: the next turn has it rebuilt."""
+        if self._index is not None:
+            await trio.to_thread.run_sync(self._readers.withdraw)
+            self._generation = ""
+            await self._write(self._index.distrust)
+            self._wake.set()
+
+    async def purge(self) -> None:
+        """Have the words of deleted rows taken out of the file."""
+        if self._index is not None:
+            await self._write(self._index.purge)
+            self._wake.set()
+
     def reindex(self) -> str:
         """Start a rebuild, or join the one that runs; return its job id."""
         if self.rebuilding is None or self.rebuilding.state != "running":
@@ -151,7 +239,7 @@ class Keeper:
             self._sweeps += 1
             self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(_turn, open_index, sweep)
+            turn = await self._write(take, open_index, sweep, self._announcer.followed)
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -172,6 +260,9 @@ class Keeper:
         if turn.generation != self._generation:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
+        self._announcer.rows(turn.fresh)
+        if self.listener is not None and turn.told:
+            self.listener.hear(turn.told)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
@@ -179,7 +270,9 @@ class Keeper:
             )
         if not turn.more and not turn.fault:
             if self._settled == 0:
-                log.info("read all that was there", **_keys(self._read))
+                log.info("read all that was there", **asdict(self._read))
+            if self.listener is not None and self._settled < self._sweeps:
+                self.listener.look()
             self._settled = self._sweeps
 
     async def _serve(self, generation: str) -> None:
@@ -188,12 +281,14 @@ class Keeper:
             await trio.to_thread.run_sync(self._readers.shut)
         self._generation = generation
         self._readers.open()
+        self._announcer.index(generation)
         log.info("the index is served", generation=generation[:8])
 
     async def _unready(self, turn: Turn) -> None:
         """Serve nothing, and see that a rebuild is under way."""
         if self._generation:
             self._generation = ""
+            self._announcer.index(None)
             await trio.to_thread.run_sync(self._readers.withdraw)
         running = self.rebuilding is not None and self.rebuilding.state == "running"
         if not running and trio.current_time() >= self._rebuild_at:
@@ -204,9 +299,11 @@ class Keeper:
         """Build a new index in a process of its own and put it in the place of the old one."""
         log.info("rebuilding the index", job=job.job)
         work = Rebuild(self.settings)
+        self._nursery.start_soon(self._announcer.rebuild, job)
         try:
             built = await self._build(work, job)
             await self._write(partial(self._publish, built))
+            self._announcer.index(self._generation)
         except MemorydError as error:
             log.warning("the rebuild failed", job=job.job, code=error.code, problem=error.message)
             self._failed(job, error)
@@ -215,11 +312,15 @@ class Keeper:
             self._failed(job, Internal("a fault of memoryd", remedy="find the job in its log"))
         else:
             job.state, job.counts, job.seconds = "done", built.counts, built.seconds
-            log.info("rebuilt the index", job=job.job, seconds=built.seconds, **_keys(built.counts))
+            log.info(
+                "rebuilt the index", job=job.job, seconds=built.seconds, **asdict(built.counts)
+            )
+        self._announcer.rebuilt(job)
         self._wake.set()
 
     def _failed(self, job: Rebuilding, error: MemorydError) -> None:
         job.state, job.error, job.remedy = "failed", error.message, error.remedy
+        job.code = error.code
         self._rebuild_at = trio.current_time() + AGAIN_S
 
     async def _build(self, work: Rebuild, job: Rebuilding) -> index.Built:
@@ -255,28 +356,3 @@ class Keeper:
         if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
             return []
         return [root.path.joinpath(*parts) for root in self.settings.roots]
-
-
-def _turn(open_index: Index, sweep: bool) -> Turn:
-    """Look at all folders if it is time, read what has changed, tell how things are."""
-    if sweep:
-        open_index.sweep()
-    counts, more = open_index.catch_up()
-    return Turn(
-        counts,
-        more,
-        open_index.wait(),
-        open_index.ready,
-        open_index.why,
-        open_index.generation,
-        open_index.fault,
-    )
-
-
-def _keys(counts: Counts) -> dict[str, int]:
-    return {
-        "records": counts.records,
-        "indexed": counts.indexed,
-        "left_out": counts.left_out,
-        "unreadable": counts.unreadable,
-    }

@@ -5,7 +5,7 @@ socket's capability and the request, run in a reader's thread, and leave a line 
 others ask the `Keeper`, which alone writes the index.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -16,18 +16,36 @@ import trio
 from memoryd import clock, protocol, recall
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, Busy, Unavailable
+from memoryd.index import Known
+from memoryd.index.choosing import Wanted
+from memoryd.index.deciding import Relabelled, Wish
+from memoryd.index.explaining import Explained
+from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
 from memoryd.recall.ask import Ask, Get, Listing
-from memoryd.serve import dumping, noting
+from memoryd.serve import (
+    blocking,
+    brokering,
+    dumping,
+    forgetting,
+    gate,
+    lessoning,
+    noting,
+    relabelling,
+)
 from memoryd.serve.asking import Caller, Reading, reading, scope_of
 from memoryd.serve.calls import Common, Methods, Quick, Slow, fitting
 from memoryd.serve.connection import IN_FLIGHT
+from memoryd.serve.lesson_block import BlockLessons
 from memoryd.serve.noting import Desk
 from memoryd.serve.peers import ALL, Asker
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
+from memoryd.serve.topics import table as following
+from memoryd.serve.tutor import Tutor
 
 METHODS = tuple(sorted(ALL))
 """The name of every method."""
@@ -49,10 +67,14 @@ class Nothing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
 
 class Sync(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What to wait for: everything, or the log of the caller. A `session` is waited for with the rest."""
+    """What to wait for: everything, or the log of the caller. A `session` is waited for with the rest.
+
+    `lessons`: until they have learned from it, too.
+    """
 
     session: Annotated[str, msgspec.Meta(max_length=1_024)] | None = None
     caller: Caller | None = None
+    lessons: bool = False
 
 
 class Dump(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -70,11 +92,34 @@ class Keeper(Protocol):
     async def synced(self, caller: Caller | None) -> None:
         """Return when all that was on disk at the call is indexed."""
 
+    def named(self, log: str) -> list[tuple[int, Known]]:
+        """Return the logs at this path below any folder of logs, each with its key."""
+
+    def known(self) -> dict[int, Known]:
+        """Return what the index knows of every log, by key."""
+
     def reindex(self) -> str:
         """Start a rebuild, or join the one that runs; return its job id."""
 
     def changed(self, paths: list[Path]) -> None:
         """Take the hint that these files may have changed."""
+
+    async def explain(self, log: str) -> Explained:
+        """Return why the rows of a log have their labels."""
+
+    async def relabel(self, log: str, wish: Wish) -> Relabelled:
+        """Give rows of a log the owner's own label."""
+
+    async def forget(
+        self, wanted: Wanted, *, dry: bool, delete_logs: bool, hooks: Sequence[Hook]
+    ) -> Forgotten:
+        """Forget, or tell what that comes to."""
+
+    async def remember(self, act: str) -> tuple[int, int]:
+        """Take an act of forgetting back."""
+
+    async def purged(self) -> None:
+        """Return when no word of a deleted row is left in the index's files."""
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -90,14 +135,48 @@ class Memory(msgspec.Struct, frozen=True):
     """What `status` tells the owner beside; called in a worker thread."""
     notes: Notes | None = None
     notes_fault: str = ""
+    derived: Sequence[Hook] = ()
+    """Who takes away what was derived from records that are forgotten."""
+    key: bytes = b""
+    """Seals the memory block."""
+    tutor: Tutor | None = None
+    """Who keeps the lessons."""
+    topics: Topics | None = None
+    """Who is told of what happens; None: nobody but those who ask these methods."""
+
+    def followed(self) -> Topics:
+        """Return who is told of what happens."""
+        return self.topics or Topics(self.classes)
+
+    def room(self) -> lessoning.Room:
+        """Return what the methods of lessons act on."""
+        return lessoning.Room(self.tutor, self.classes, self.keeper, self.reads)
+
+    def told_lessons(self) -> BlockLessons | None:
+        """Return what lessons the memory block tells."""
+        if self.tutor is None:
+            return None
+        return BlockLessons(self.tutor, self.keeper, self.classes)
 
     def desk(self) -> Desk:
         """Return what the methods of notes act on."""
-        return Desk(self.notes, self.notes_fault, self.classes, self.keeper, self.reads)
+        return Desk(
+            self.notes,
+            self.notes_fault,
+            self.classes,
+            self.keeper,
+            self.reads,
+            self.followed(),
+        )
 
 
 def table(memory: Memory) -> Methods:
-    """Return every method by name; which socket grants which is in `peers`."""
+    """Return every method by name, behind the gate; which socket grants which is in `peers`."""
+    gated = gate.gated(_bare(memory), memory.desk())
+    return {**gated, **brokering.table(gated, memory.classes)}
+
+
+def _bare(memory: Memory) -> Methods:
     return {
         "hello": Quick(fitting(Hello), lambda asker, args: hello(memory, asker, args)),
         "status": Slow(fitting(Nothing), lambda *given: status(memory, *given)),
@@ -108,7 +187,12 @@ def table(memory: Memory) -> Methods:
         "sync": Slow(fitting(Sync), lambda *given: sync(memory, *given)),
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
+        **relabelling.table(memory.keeper),
+        **forgetting.table(memory.keeper, (memory.reads.forget, *memory.derived)),
         **noting.table(memory.desk()),
+        **lessoning.table(memory.room()),
+        **following(memory.followed(), memory.classes),
+        **blocking.table(memory.desk(), memory.key, memory.told_lessons()),
     }
 
 
@@ -167,7 +251,14 @@ def _reads(memory: Memory, name: str, form: type[msgspec.Struct], read: Read, *t
         def work(reader: Reader) -> Answer:
             answer = read(reader, scope, args.asked, deadline)
             noting.mark(desk, scope, _items(answer, told))
-            memory.reads.note(asker, name, _named(answer, told), answer["label"])
+            memory.reads.note(
+                asker,
+                name,
+                _named(answer, told),
+                answer["label"],
+                caller=None if args.caller is None else args.caller.log,
+                sessions=[item["session"] for item in _items(answer, told) if "id" in item],
+            )
             return answer
 
         return await memory.readers.read(work, deadline)
@@ -200,6 +291,8 @@ async def sync(memory: Memory, asker: Asker, args: Sync, deadline: Deadline) -> 
         )
     begun = clock.monotonic()
     await memory.keeper.synced(args.caller)
+    if args.lessons and memory.tutor is not None:
+        await memory.tutor.caught_up()
     waited = int(1_000 * (clock.monotonic() - begun))
     return {"waited_ms": waited} if asker.capability.owner else {}
 

@@ -8,13 +8,13 @@ untrusted. The owner's socket can say that a person acts (`owner`), who then nee
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 import trio
 
 from memoryd.db import Deadline
-from memoryd.errors import BadRequest, NotGranted, Unavailable
+from memoryd.errors import BadRequest, NotGranted, Pending, Unavailable
 from memoryd.index.scope import Scope
 from memoryd.labels import Classes, Label, LabelError
 from memoryd.notes import handles, history, names, reading, verify, waiting
@@ -23,133 +23,33 @@ from memoryd.notes.desk import Notes, owner_asks
 from memoryd.notes.reading import View
 from memoryd.notes.request import Edit
 from memoryd.notes.rights import Command
+from memoryd.serve import notices
 from memoryd.serve.asking import Caller, scope_of
 from memoryd.serve.calls import Check, Common, Methods, Slow, fitting
+from memoryd.serve.note_args import (
+    AcceptArgs,
+    Claimed,
+    CreateArgs,
+    DeleteArgs,
+    Editing,
+    InsertArgs,
+    ListArgs,
+    LogArgs,
+    Looking,
+    Nothing,
+    RedactArgs,
+    RejectArgs,
+    RenameArgs,
+    ReplaceArgs,
+    UndoArgs,
+    ViewArgs,
+)
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
+from memoryd.serve.topics import Topics
 
 Answer = dict[str, Any]
-Text = Annotated[str, msgspec.Meta(max_length=4_096)]
 Work = Callable[[Notes], Answer]
-
-
-class Claimed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A label that the asking side knows of; it can only raise the daemon's own."""
-
-    cls: str = msgspec.field(name="class")
-    untrusted: bool
-
-
-class Looking(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Who looks, and how high."""
-
-    caller: Caller | None = None
-    max_class: str | None = None
-
-
-class ViewArgs(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A note's lines, or a folder's entries."""
-
-    path: str
-    view_range: tuple[int, int] | None = None
-    depth: int = 2
-    raw: bool = False
-
-
-class ListArgs(Looking, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Notes at and below a path, from behind `after` on."""
-
-    path: str = "/memories"
-    after: str = ""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 500
-
-
-class Editing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What every edit may say beside its own arguments."""
-
-    caller: Caller | None = None
-    label: Claimed | None = None
-    expect: str | None = None
-    reason: str = ""
-    owner: bool = False
-    force: bool = False
-
-
-class CreateArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A new note."""
-
-    path: str
-    file_text: str
-
-
-class ReplaceArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Other words in the one place where some stand."""
-
-    path: str
-    old_str: str
-    new_str: str
-
-
-class InsertArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """New lines after a line."""
-
-    path: str
-    insert_line: int
-    insert_text: str
-
-
-class DeleteArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A note away, or with `recursive` a folder."""
-
-    path: str
-    recursive: bool = False
-
-
-class RenameArgs(Editing, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Another place for a note."""
-
-    old_path: str
-    new_path: str
-
-
-class LogArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The newest entries of the journal, of one note if given."""
-
-    path: str | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 50
-
-
-class UndoArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The edit to undo."""
-
-    txn: Text
-
-
-class Nothing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """No arguments."""
-
-
-class AcceptArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A proposal, or a note changed outside with the hash ("": no file) that the owner was shown."""
-
-    txn: Text | None = None
-    path: str | None = None
-    expect: str | None = None
-    force: bool = False
-
-
-class RejectArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The proposal to turn down."""
-
-    txn: Text
-    reason: Annotated[str, msgspec.Meta(max_length=200)] = ""
-
-
-class RedactArgs(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The hash of the content to take away."""
-
-    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-    reason: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
 class Keeper(Protocol):
@@ -170,6 +70,7 @@ class Desk(msgspec.Struct, frozen=True):
     classes: Classes
     keeper: Keeper
     reads: Reads
+    topics: Topics
 
     def open(self) -> Notes:
         """Return the open notes. Raises: Unavailable."""
@@ -187,7 +88,7 @@ class Desk(msgspec.Struct, frozen=True):
         state = self.notes.journal.state
         return {
             "notes": len(state.live),
-            "pending": len(state.proposals),
+            "pending": len(state.proposals) - sum(state.calls.values()),
             "external": self.notes.outside,
             "fault": self.notes.journal.broken,
         }
@@ -245,11 +146,12 @@ def _looks(
     async def run(asker: Asker, args: Looking, deadline: Deadline) -> Answer:
         label = None if args.caller is None else await desk.keeper.label_of(args.caller)
         scope = scope_of(asker.capability, desk.classes, args.max_class, label)
-        if not scope.covers_project(None):
-            raise handles.absent()  # a socket limited to projects sees what belongs to them only
+        if not scope.covers_project(None):  # a limited socket sees what belongs to its projects
+            raise handles.absent()
         view = View(scope.level, scope.untrusted == "include", scope.owner)
+        log = args.caller.log if args.caller else None
         answer = await _run(desk, partial(look, args, view))
-        desk.reads.note(asker, name, _named(answer), answer["label"])
+        desk.reads.note(asker, name, _named(answer), answer["label"], caller=log)
         return answer
 
     return Slow(_form(form), run)
@@ -275,10 +177,16 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
     async def run(asker: Asker, args: Editing, deadline: Deadline) -> Answer:
         who = await _asker(desk, asker, args)
         edit = edit_of(command, args)
-        answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        try:
+            answer = await _run(desk, lambda notes: notes.edit(edit, who))
+        except Pending as waits:
+            notices.proposed(desk.topics, desk.classes, waits)
+            raise
+        notices.edited(desk.topics, desk.classes, answer, edit.path if edit.to else None)
         desk.keeper.changed([desk.open().store.root])
         if "snippet" in answer:
-            desk.reads.note(asker, f"notes.{command}", [answer["path"]], answer["label"])
+            method = f"notes.{command}"
+            desk.reads.note(asker, method, _named(answer), answer["label"], caller=who.log)
         return answer
 
     return Slow(_form(form), run)
@@ -318,7 +226,7 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     return asked.Asker(
         client=allowed.name,
         clearance=allowed.level,
-        session=label.join(_claimed(classes, args.label)),
+        session=label.join(claimed(classes, args.label)),
         tools=frozenset(allowed.tools),
         uid=peer.uid,
         pid=peer.pid,
@@ -327,12 +235,12 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
     )
 
 
-def _claimed(classes: Classes, claimed: Claimed | None) -> Label:
+def claimed(classes: Classes, told: Claimed | None) -> Label:
     """Return the claimed label; a class that nobody knows is the highest."""
-    if claimed is None:
+    if told is None:
         return Label(0, False)
     try:
-        return Label(classes.level(claimed.cls), claimed.untrusted)
+        return Label(classes.level(told.cls), told.untrusted)
     except LabelError:
         return classes.highest
 
@@ -344,6 +252,7 @@ def _owner(
         peer = asker.peer
         who = owner_asks(desk.classes, client=asker.capability.name, uid=peer.uid, pid=peer.pid)
         answer = await _run(desk, partial(act, args, who))
+        notices.edited(desk.topics, desk.classes, answer, None)
         desk.keeper.changed([desk.open().store.root])
         return answer
 

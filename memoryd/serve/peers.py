@@ -7,6 +7,7 @@ socket), `Peer` and `Asker` (one a connection). Nothing a peer sends can change 
 import os
 import socket
 import struct
+from collections.abc import Callable
 
 import msgspec
 
@@ -17,20 +18,42 @@ from memoryd.labels import Classes
 _UCRED = struct.Struct("3i")
 RECALL = frozenset({"recall", "get", "sessions", "projects", "sync"})
 """The methods that the grant ``recall`` gives."""
-ALWAYS = frozenset({"hello", "status"})
+ALWAYS = frozenset({"hello", "status", "subscribe", "tool.list", "tool.call"})
+"""The methods of every socket; a tool is listed and called where the socket grants its method."""
 NOTES = {
-    "memory_view": frozenset({"notes.view", "notes.list"}),
+    "memory_view": frozenset({"notes.view", "notes.list", "block"}),
     **{
         f"memory_{command}": frozenset({f"notes.{command}"})
         for command in ("create", "str_replace", "insert", "delete", "rename")
     },
 }
 """The methods that each grant of notes gives."""
-OWNER = frozenset({"reindex", "dump"}) | {
-    f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")
+LESSONS = {
+    f"lesson_{tool}": frozenset({f"lessons.{tool}", "lessons.idle"})
+    for tool in (
+        "save",
+        "query",
+        "get",
+        "recall",
+        "status",
+        "why",
+        "config",
+        "feedback",
+        "trace",
+        "audit",
+    )
 }
+"""The methods that each grant of lessons gives; setting a setting is the owner's all the same."""
+_LESSONS_OWNER = frozenset(
+    f"lessons.{act}" for act in ("import", "export", "retrospective", "propose")
+)
+OWNER = (
+    frozenset({"reindex", "dump", "forget", "explain", "relabel"})
+    | _LESSONS_OWNER
+    | {f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")}
+)
 """Methods of the owner's socket alone."""
-ALL = ALWAYS | RECALL | OWNER | frozenset().union(*NOTES.values())
+ALL = ALWAYS | RECALL | OWNER | frozenset().union(*NOTES.values(), *LESSONS.values())
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -67,6 +90,10 @@ class Asker(msgspec.Struct):
     peer: Peer
     capability: Capability
     as_map: bool = False
+    post: Callable[[str, dict[str, object]], None] | None = None
+    """Sends a notification, or drops it where the peer does not read; None once the connection has ended."""
+    told: bool = False
+    """Whether it is told of events, and so may be silent for as long as it likes."""
 
 
 def capability(setting: Socket, classes: Classes) -> Capability:
@@ -79,9 +106,11 @@ def capability(setting: Socket, classes: Classes) -> Capability:
     methods = ALWAYS
     if everything or "recall" in setting.tools:
         methods |= RECALL
-    for tool, given in NOTES.items():
+    for tool, given in (NOTES | LESSONS).items():
         if everything or tool in setting.tools:
             methods |= given
+    if everything or "recall_open" in setting.tools:
+        methods |= {"get"}
     if owner:
         methods |= OWNER
     return Capability(

@@ -14,6 +14,8 @@ from memoryd.index import Counts, Known, Progress, Status
 from memoryd.serve.connection import Traffic
 
 Told = dict[str, object]
+MOST_NAMED = 100
+"""Vanished logs, and files that are not read, named in one answer."""
 
 
 class Rebuilding(msgspec.Struct):
@@ -26,6 +28,7 @@ class Rebuilding(msgspec.Struct):
     seconds: float | None = None
     error: str | None = None
     remedy: str | None = None
+    code: str | None = None
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -39,11 +42,34 @@ def index_view(status: Status, logs: Iterable[Known]) -> Told:
     """Return what is told of the index and its sources."""
     why = sorted(status.sums.why.items(), key=lambda item: (-item[1], item[0]))
     return {
-        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes},
+        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes, "held": status.held},
         "sources": sources(logs),
         "left_out": [{"why": reason, "rows": rows} for reason, rows in why],
         "unreadable": status.sums.unreadable,
+        "vanished": vanished(logs),
+        "skipped": [
+            {"path": path, "why": why} for path, why in sorted(status.skipped.items())[:MOST_NAMED]
+        ],
+        "purging": status.purging,
     }
+
+
+def vanished(logs: Iterable[Known]) -> list[Told]:
+    """Return the logs that are kept without their files, the latest first, `MOST_NAMED` at most."""
+    gone = sorted(
+        (known for known in logs if known.state == "gone"),
+        key=lambda known: (-(known.last_ts or 0), known.place),
+    )
+    return [
+        {
+            "source": known.place.source,
+            "log": known.place.log,
+            "session": known.session,
+            "rows": known.indexed,
+            "last_ts": None if known.last_ts is None else rfc3339(known.last_ts),
+        }
+        for known in gone[:MOST_NAMED]
+    ]
 
 
 def sources(logs: Iterable[Known]) -> list[Told]:
@@ -78,13 +104,16 @@ def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:
         "records": 0 if counts is None else counts.records,
         "counts": None if counts is None else msgspec.to_builtins(counts),
         "seconds": rebuilding.seconds,
+        "code": rebuilding.code,
         "error": rebuilding.error,
         "remedy": rebuilding.remedy,
     }
 
 
-def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "") -> list[Fault]:
-    """Return what is wrong with the index, its logs, the read log and the notes."""
+def faults(
+    status: Status, *, reads_missing: int, unwatched: str, notes: str = "", lessons: str = ""
+) -> list[Fault]:
+    """Return what is wrong with the index, its logs, the read log, the notes and the lessons."""
     found: list[Fault] = []
     if status.fault:
         found.append(
@@ -102,7 +131,7 @@ def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "
         found.append(
             Fault(
                 f"{status.overrides_unreadable} lines of overrides.jsonl cannot be read",
-                "correct them: until then every log counts as the highest class",
+                "take them out: a kill cut them short, and nothing was done by them",
             )
         )
     if reads_missing:
@@ -114,6 +143,8 @@ def faults(status: Status, *, reads_missing: int, unwatched: str, notes: str = "
         )
     if notes:
         found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
+    if lessons:
+        found.append(Fault(f"nothing is learned: {lessons}", "see the daemon's log"))
     if unwatched:
         found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
     return found

@@ -35,7 +35,10 @@ class Adapter(msgspec.Struct, frozen=True):
     `parse(line, n, begun, raw)`: the record of a decoded line; `begun` is whether an earlier record of the
     log named itself, `raw` the line's bytes, which are there when `CloserLook` asked for them.
     `telling`: fields of the decoded line that bring text, and so raise if they have an unexpected shape.
-    `origin(log)`: the link that a log's own path tells.
+    `origin(log)`: the link that a log's own path tells; `agent(log, session)`: the name by which results tell
+    of the sub-agent whose log it is, if any; `agents(more)`: the names that a result tells (`Returned.more`);
+    `named`: its records have names (`Record.uuid`).
+    `below(log)`: the folder where the logs of its sub-agents lie, if they have one.
     `labelled(lines)`: which lines, by their places in the list, give labels of their own; `doubt(raw, line)`
     is why such a line must not be believed, or None.
     `whole`: how logs are read that are no files of lines, where the harness has such; `parse` takes their lines.
@@ -50,13 +53,20 @@ class Adapter(msgspec.Struct, frozen=True):
     parse: Callable[[Any, int, bool, bytes | None], Record]
     telling: frozenset[str] = frozenset()
     origin: Callable[[str], Link | None] = lambda log: None
+    agent: Callable[[str, str], str | None] = lambda log, session: None
+    agents: Callable[[msgspec.Raw], tuple[str, ...]] = lambda more: ()
+    below: Callable[[str], str | None] = lambda log: None
+    named: bool = False
     labelled: Callable[[list[Any]], list[int]] = lambda lines: []
     doubt: Callable[[bytes, Any], str | None] = lambda raw, line: None
     whole: tuple[Whole, ...] = ()
 
     def whole_of(self, log: str) -> Whole | None:
         """Return how the log at a path is read if it is no file of lines."""
-        return next((whole for whole in self.whole if whole.wants(log)), None)
+        for whole in self.whole:  # a sweep asks for every file: no generator
+            if whole.wants(log):
+                return whole
+        return None
 
     def may_be_log(self, log: str) -> bool:
         """Say whether a path can be a log, of lines or whole."""

@@ -11,7 +11,7 @@ that carries text counts as an unknown tool's result.
 
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,11 +19,11 @@ import msgspec
 from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.records import Brought, Called, Item, Kind, Link, Record, Returned, Said
-from memoryd.sources import base
+from memoryd.sources import base, claude_links
 from memoryd.sources.wrapped import in_claude_code, is_bare
 
 ID = "claude-code"
-VERSION = 1
+VERSION = 2
 
 _NO_TEXT = frozenset(
     (
@@ -52,6 +52,8 @@ _NOTICES = frozenset(
     )
 )
 """`system` subtypes in which the harness speaks of itself."""
+_OVER = frozenset(("stop_hook_summary", "turn_duration"))
+"""Those that end a turn."""
 
 _KEYS = frozenset(
     (
@@ -174,14 +176,6 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return None if kind in _NO_TEXT or kind in _COPIES or "sessionId" in record else False
 
 
-def origin(log: str) -> Link | None:
-    """Return the link of a sub-agent's own log, as its path tells."""
-    path = PurePosixPath(log)
-    if "subagents" in path.parts[:-1] or path.name.startswith("agent-"):
-        return Link("subagent")
-    return None
-
-
 def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson, CloserLook."""
     kind = line.type
@@ -197,18 +191,16 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     told = None
     if not begun or n < _TOLD_BY:
         told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
-    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid)
+    rest = "idle" if line.subtype in _OVER and kind == "system" else None
+    copy = None if line.forked_from is None else claude_links.copied(line.forked_from)
+    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, copy, rest)
 
 
 def _link(line: Line) -> Link | None:
-    """Return the link that the first record with a name tells."""
     if line.is_sidechain:
-        return Link("subagent", session=line.session_id, uuid=line.parent_uuid)
-    if isinstance(forked := line.forked_from, dict):
-        session, uuid = forked.get("sessionId"), forked.get("messageUuid")
-        return Link("fork", session=base.text(session), uuid=base.text(uuid))
+        return claude_links.link(line.session_id, line.parent_uuid, None, sidechain=True)
     parent = line.parent_uuid or line.logical_parent_uuid
-    return None if parent is None else Link("resume", uuid=parent)
+    return claude_links.link(line.session_id, parent, line.forked_from, sidechain=False)
 
 
 def _assistant(message: Message | None) -> list[Item]:
@@ -238,7 +230,7 @@ def _user(line: Line) -> list[Item]:
             kind = block.type
             if kind == "tool_result":
                 returned = True
-                items.append(_returned(block, number))
+                items.append(_returned(block, number, line.tool_use_result))
             elif kind == "text":
                 _hear(items, number, block.text, line)
             elif kind not in _SILENT_BLOCKS:
@@ -305,12 +297,12 @@ def _sender(origin: object) -> str | None:
     return "hook" if kind == "hook" else "task-notification"
 
 
-def _returned(block: Block, number: int) -> Returned:
+def _returned(block: Block, number: int, more: msgspec.Raw | None = None) -> Returned:
     failed = block.is_error
     if failed is False:
-        return Returned(number, block.tool_use_id, None, True)
+        return Returned(number, block.tool_use_id, None, True, more=more)
     ok = None if failed is None else False
-    return Returned(number, block.tool_use_id, None, ok, told=block.content)
+    return Returned(number, block.tool_use_id, None, ok, told=block.content, more=more)
 
 
 def _elsewhere(block: Block, number: int) -> Item:
@@ -387,5 +379,9 @@ ADAPTER = base.Adapter(
     claims=claims,
     parse=parse,
     telling=frozenset(("message", "attachment", "data")),
-    origin=origin,
+    origin=claude_links.origin,
+    agent=claude_links.agent,
+    agents=claude_links.agents,
+    below=claude_links.below,
+    named=True,
 )

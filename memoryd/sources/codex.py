@@ -21,12 +21,14 @@ from memoryd.sources.mend import mend_surrogates
 from memoryd.sources.wrapped import in_codex
 
 ID = "codex"
-VERSION = 1
+VERSION = 2
 
 _ENVELOPES = frozenset(
     ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 )
 _REPEATS = frozenset(("session_meta", "turn_context", "world_state"))
+_OVER = frozenset(("task_complete", "turn_aborted"))
+"""Events that end a turn."""
 _CALLS = frozenset(("function_call", "custom_tool_call", "tool_call"))
 _RESULTS = frozenset(("tool_result", "function_result"))
 _LOCAL_SHELL = "local_shell_call"
@@ -45,6 +47,7 @@ _FIRST_LINE = re.compile(
 )
 _METADATA = re.compile(rb'(?:\\"exit_code\\"|"exitCode"):\s*(-?\d+)|"success":\s*(true|false)')
 _FAILED = (b'"exec command rejected', b'"failed in sandbox', b'"execution error')
+_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _NEAR = 240
 """Bytes at either end of an output in which its exit code is looked for."""
 
@@ -158,7 +161,8 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
         told = base.members(raw)
         inside = told.get("payload")
         items = base.unknown(line.type, inside if isinstance(inside, dict) else told, _KEYS)
-    return Record(n, ts, items, about)
+    over = line.payload is not None and line.payload.type in _OVER and line.type == "event_msg"
+    return Record(n, ts, items, about, rest="idle" if over else None)
 
 
 def _enveloped(kind: str | None, payload: Payload, speaker: Kind) -> list[Item] | None:
@@ -215,8 +219,8 @@ def _item(item: Payload, speaker: Kind) -> list[Item] | None:
         return [Called(0, call, _tool(item), _arguments(item))]
     if kind.endswith("_output") or kind in _RESULTS:
         ok = _ok(item)
-        told = None if ok else (item.output if memoryview(item.output) else item.result)
-        return [Returned(0, call, item.name, ok, told=told)]
+        given = item.output if memoryview(item.output) else item.result
+        return [Returned(0, call, item.name, ok, told=None if ok else given, more=given)]
     if kind == _LOCAL_SHELL:
         return [Called(0, call, "local_shell", base.decoded(item.action))]
     if kind.endswith("_call"):
@@ -301,6 +305,33 @@ def _ok(item: Payload) -> bool | None:
     return success == b"true" if success else int(number) == 0
 
 
+def agent(log: str, session: str) -> str:
+    """Return the thread's id: each sub-agent is a thread of its own."""
+    return session
+
+
+def agents(more: msgspec.Raw) -> tuple[str, ...]:
+    """Return the threads that an output of the agents' tools tells: values and keys of the JSON in it."""
+    try:
+        told = base.decoded(more)
+        if isinstance(told, str):
+            told = base.decoded(msgspec.Raw(told.encode()))
+    except (base.NotJson, UnicodeEncodeError):
+        return ()
+    found: list[str] = []
+    stack = [told]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            found += [key for key in value if _ID.fullmatch(key)]
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+        elif isinstance(value, str) and _ID.fullmatch(value):
+            found.append(value)
+    return tuple(found)
+
+
 ADAPTER = base.Adapter(
     id=ID,
     version=VERSION,
@@ -310,4 +341,6 @@ ADAPTER = base.Adapter(
     claims=claims,
     parse=parse,
     telling=frozenset(("payload",)),
+    agent=agent,
+    agents=agents,
 )

@@ -88,7 +88,7 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
         )
         return Record(n, ts, [], told)
     if kind == "end":
-        return Record(n, ts, [])
+        return Record(n, ts, [], rest="end")
     return Record(n, ts, base.unknown(kind, base.members(raw), _NO_TEXT))
 
 

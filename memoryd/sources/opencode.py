@@ -6,6 +6,7 @@ its call and its result; the result is left behind here already, as is reasoning
 is a compaction. A session with a parent is a sub-agent's: its prompts are the assistant's words.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -67,12 +68,15 @@ def look(root: Path, log: str) -> Mark:
 
 def glance(root: Path, log: str) -> tuple[int, ...]:
     """Return what changes when a session is taken up again. Raises: OSError."""
-    file = (root / log).lstat()
-    folder = root / f"{_store(log)}message" / PurePosixPath(log).stem
+    # Plain strings: a sweep does this for every session there is.
+    folder, _, name = log.rpartition("/")
+    store = folder[: folder.rfind("session/")] if "session/" in folder else _store(log)
+    file = os.lstat(f"{root}/{log}")
     try:
-        return file.st_mtime_ns, file.st_size, folder.lstat().st_mtime_ns
+        messages = os.lstat(f"{root}/{store}message/{name[:-5]}").st_mtime_ns
     except FileNotFoundError:
-        return file.st_mtime_ns, file.st_size
+        messages = 0
+    return file.st_mtime_ns, file.st_size, messages
 
 
 def _store(log: str) -> str:

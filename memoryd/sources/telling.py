@@ -24,8 +24,8 @@ _objects = msgspec.json.Decoder(dict[str, Any])
 def tell(descriptor: int) -> Adapter | str | None:
     """Return the adapter that an open file's first records ask for, or why there is none.
 
-    None: there is too little in it to say. A record counts for the format that it can only be of, and
-    against those that it cannot be of; unreadable lines count for nothing. Raises: OSError.
+    None: there is too little in it to say. A record decides for the format that it can only be of, unless
+    one before it was none of that format; unreadable lines count for nothing. Raises: OSError.
     """
     records: list[dict[str, Any]] = []
     broken = 0
@@ -76,14 +76,21 @@ _SHOWN = {"json": whole.document, "text": _start, "sqlite": sqlite.tables}
 
 
 def _decided(records: list[dict[str, Any]]) -> Adapter | str | None:
-    best, most, open_to_all = None, 0, False
-    for adapter in ADAPTERS.values():
-        claims = [adapter.claims(record) for record in records]
-        sure, against = claims.count(True), claims.count(False)
-        if sure > against and sure > most:
-            best, most = adapter, sure
-        open_to_all = open_to_all or not against
-    return best or (None if open_to_all else "no format that is known")
+    """Return what the first record that can only be of one format decides, whatever comes after it.
+
+    So a file that is looked at early and one that is looked at whole are told alike.
+    """
+    possible = list(ADAPTERS.values())
+    for record in records:
+        left = []
+        for adapter in possible:
+            claim = adapter.claims(record)
+            if claim:
+                return adapter
+            if claim is None:
+                left.append(adapter)
+        possible = left
+    return None if possible else "no format that is known"
 
 
 def _peeking(records: list[dict[str, Any]]) -> Adapter:

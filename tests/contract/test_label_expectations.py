@@ -80,9 +80,9 @@ BY_HAND = {
     f"{NEURO}/26/rollout-2025-09-26T19-38-50-0199865a-ee71-7ae3-b232-87583b038e9f.jsonl": Climb(
         3, 16, NEVER, Label(INTERNAL, True)
     ),
-    # a fixture: 0 is a side chain, so that its origin counts; 8 answers a call that was never made
+    # a fixture: 0 is a side chain, whose parent is nowhere
     "claude/jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/claude/small.jsonl": Climb(
-        0, 0, 8, Label(SECRET, True)
+        0, 0, 0, Label(SECRET, True)
     ),
 }
 

@@ -97,7 +97,7 @@ def oracle(log: list[Record], trusted: bool) -> list[Label]:
             case Said() | Called():
                 return None
             case Link():
-                return RULES.linked
+                return RULES.unknown
             case Brought(own=own, name=name):
                 return stated(own) if trusted and own is not None else RULES.brought(name)
             case Returned(call=call, own=own) if call is not None:

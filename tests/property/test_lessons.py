@@ -156,7 +156,12 @@ def test_lessons_and_evidence_do_not_depend_on_the_order_in_which_logs_are_read(
                     world.succeed(
                         log, n=number, command="ls" if event == "other" else "npm run build"
                     )
-        told.append(sorted(world.all("SELECT fingerprint, project FROM lesson")))
+        told.append(
+            [
+                sorted(world.all("SELECT fingerprint, project, evidence, fix_args FROM lesson")),
+                sorted(world.all("SELECT fingerprint, session, at, args FROM fix")),
+            ]
+        )
     assert told[0] == told[1]
 
 

@@ -71,7 +71,8 @@ def dated(*records: Line | bytes, start: int = 0) -> list[Line | bytes]:
         elif "payload" in record:
             filled.append({"timestamp": stamp(number), **record})
         elif "sessionId" in record:
-            own = str(uuid.UUID(int=number + 1))
+            said = json.dumps(record, sort_keys=True)
+            own = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{number} {said}"))
             filled.append({"uuid": own, "parentUuid": parent, "timestamp": stamp(number), **record})
             parent = own
         else:

@@ -75,11 +75,15 @@ class Desk:
         return self.edit("str_replace", path, asker, old_str=old, new_str=new, **more)
 
     def refusal(self, command: str, path: str, asker: Asker = OWNER, **more: Any) -> str:
-        """Return the name of the check that refuses an edit; "" when none does."""
+        """Return the name of the check that refuses an edit; "" when none does.
+
+        A proposal is "pending", what a trusted session must ask for is "ask".
+        """
         try:
             self.edit(command, path, asker, **more)
         except MemorydError as error:
-            return error.code if error.code == "pending" else str(error.data["check"])
+            proposed = error.code == "pending" and error.data["check"] == "untrusted"
+            return "pending" if proposed else str(error.data["check"])
         return ""
 
     def file(self, path: str) -> Path:

@@ -260,12 +260,12 @@ def test_17_18_neither_a_rewind_nor_times_lower_anything():
 
 @pytest.mark.parametrize("how", ["parent", "fork", "resume", "subagent"])
 @pytest.mark.parametrize("trusted", [False, True])
-def test_a_log_that_names_where_it_comes_from_starts_at_max_class_and_untrusted(how, trusted):
+def test_case_20_a_log_that_comes_from_one_that_nobody_knows_starts_at_the_top(how, trusted):
     state = begin(RULES)
     record = Record(0, 0, [said()], About(session="s", link=Link(how, n=0)))
-    assert fold(state, record, RULES, trusted)[0][1] == Label(PRIVATE, True)
-    capped = compiled('[index]\nmax_class = "internal"')
-    assert fold(begin(capped), record, capped, trusted)[0][1] == Label(INTERNAL, True)
+    assert fold(state, record, RULES, trusted)[0][1] == UNKNOWN
+    whole = Record(0, 0, [said()], About(session="s", link=Link(how, whole=True)))
+    assert fold(begin(RULES), whole, RULES, trusted)[0][1] == LOW
     plain = Record(0, 0, [said()], About(session="s"))
     assert fold(begin(RULES), plain, RULES, trusted)[0][1] == LOW
 
@@ -328,4 +328,35 @@ def test_the_trail_tells_every_event_that_raises_with_its_own_label():
 def test_the_trail_puts_a_link_before_the_records_items():
     state = begin(RULES)
     fold(state, Record(7, 0, [said()], About(link=Link("fork"))), RULES, False)
-    assert state.trail == [(7, -1, None, None, PRIVATE, True)]
+    assert state.trail == [(7, -1, None, None, SECRET, True)]
+
+
+class Kin:
+    """Other logs that say one thing."""
+
+    def __init__(self, label):
+        self.label, self.asked = label, []
+
+    def linked(self, n, link):
+        self.asked.append((n, link.how))
+        return self.label
+
+    def called(self, n, call):
+        self.asked.append((n, call.tool))
+
+    def answered(self, n, result):
+        self.asked.append((n, result.call))
+        return self.label
+
+
+def test_what_other_logs_say_raises_and_is_no_event_of_the_log():
+    state, kin = begin(RULES), Kin(KEY)
+    rows = fold(state, Record(0, 0, [said()], About(link=Link("fork"))), RULES, False, kin)
+    assert rows[0][1] == state.label == KEY
+    assert (state.trail, state.steps) == ([], [])
+    state = begin(RULES)
+    items = [called("Read", "A"), Returned(0, "A"), said()]
+    rows = fold(state, Record(1, 0, items), RULES, False, kin)
+    assert [label for _, label in rows] == [LOW, KEY]
+    assert state.steps == [(1, *TRUSTED)]
+    assert kin.asked == [(0, "fork"), (1, "Read"), (1, "A")]

@@ -1,7 +1,8 @@
 -- What holds for the whole index, and the logs it was read from with how far each is read.
 -- Everything here is derived: an index of another version is rebuilt, never altered.
 
--- generation, epoch, classes (JSON, low to high), max_level, rules (their fingerprint), created (ms)
+-- generation, epoch, classes (JSON, low to high), max_level, rules (their fingerprint), created (ms);
+-- residue, purge (bits a class): deleted words are still in the file, and are being taken out of it
 CREATE TABLE meta(key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE log(
@@ -43,7 +44,8 @@ CREATE TABLE log(
     unreadable  INTEGER NOT NULL DEFAULT 0,
     why         TEXT,                          -- what first raised it above max_class
     first_ts    INTEGER,                       -- ms, least and greatest time told by a record
-    last_ts     INTEGER
+    last_ts     INTEGER,
+    forgot      INTEGER NOT NULL DEFAULT 0     -- names the entries of overrides.jsonl under which it was read
 ) STRICT;
 
 CREATE INDEX log_session ON log(session);

@@ -133,7 +133,7 @@ def test_even_a_strange_fault_is_one_line(daemon, bxctl, error):
 
 
 USAGE = {
-    "unknown command": (["remember"], "there are status, reindex, memory"),
+    "unknown command": (["remember"], "there are status, reindex, "),
     "misspelt command": (["memory", "serach", "x"], "did you mean 'search'?"),
     "unknown option": (["memory", "search", "--frm", "x"], "bxctl memory search --help"),
     "misspelt option": (["memory", "search", "--sinc", "3d", "x"], "--since"),

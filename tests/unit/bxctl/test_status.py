@@ -169,3 +169,17 @@ def test_status_of_no_daemon_is_69(daemon, bxctl):
 )
 def test_sizes_read_well(many, said):
     assert sized(many) == said
+
+
+def test_vanished_logs_and_what_is_not_read_are_named_a_few_of_them():
+    told = WELL | {
+        "vanished": [{"session": f"s{n}\x1b"} for n in range(7)],
+        "skipped": [{"path": "/logs/a.jsonl", "why": "unknown format"}],
+        "purging": True,
+    }
+    shown = plain(screen(told, SERVER, NOW))
+    assert "kept without their files: s0␛, s1␛, s2␛, s3␛, s4␛ and 2 more" in shown
+    assert "not read" in shown
+    assert "/logs/a.jsonl (unknown format)" in shown
+    assert "being taken out of the file" in shown
+    assert "vanished" not in plain(screen(WELL, SERVER, NOW))

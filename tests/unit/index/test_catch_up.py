@@ -16,6 +16,8 @@ from tests.support.logs import (
     claude_call,
     claude_result,
     claude_user,
+    codex_meta,
+    codex_user,
     dated,
     encoded,
     native_assistant,
@@ -342,12 +344,12 @@ def test_an_edit_near_the_end_that_keeps_the_size_is_noticed_t23(world, log):
 
 
 def test_two_logs_with_the_same_head_are_two_logs_t24(world):
-    lines = owner("x" * 2000, "same")
+    lines = dated(codex_meta("c1"), codex_user("x" * 2000), codex_user("same"))
     write(world.logs / "a.jsonl", *lines)
-    write(world.logs / "b.jsonl", *lines, *owner("more"))
+    write(world.logs / "b.jsonl", *lines, codex_user("more"))
     with world.index() as index:
         assert catch_up(index).indexed == 5
-        append(world.logs / "a.jsonl", *owner("later"))
+        append(world.logs / "a.jsonl", codex_user("later"))
         catch_up(index)
         assert dumped(index) == world.fresh()
 

@@ -513,11 +513,16 @@ def test_broken_words_are_found_by_the_daily_check_s08(world, log):
     schema.check_health(reader, 4, words=False)
     reader.close()
     with world.index() as index:
-        assert not schema.healthy(path, 4, db.Deadline(60))
+        reader = db.reader(path)
+        assert schema.healthy(reader, 4, db.Deadline(60), words=False)
+        assert not schema.healthy(reader, 4, db.Deadline(60), words=True)
+        reader.close()
         index.distrust()
         assert (index.ready, index.why) == (False, "damaged")
         index.publish(built(world), NoGate())
-        assert schema.healthy(path, 4, db.Deadline(60))
+        reader = db.reader(path)
+        assert schema.healthy(reader, 4, db.Deadline(60), words=True)
+        reader.close()
         assert dumped(index) == world.fresh()
 
 

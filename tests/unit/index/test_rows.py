@@ -108,8 +108,9 @@ def test_counts_add_up():
     assert Counts(1, 2, 3, 4).plus(Counts(10, 20, 30, 40)) == Counts(11, 22, 33, 44)
 
 
-def test_deleting_a_log_leaves_no_byte_of_its_words(tmp_path):
-    from memoryd.index import table
+@pytest.mark.parametrize("each", [400, 20])
+def test_deleting_a_log_leaves_no_byte_of_its_words_once_it_is_purged(tmp_path, each):
+    from memoryd.index import purging, table
 
     path = tmp_path / "x.sqlite3"
     db.create(path)
@@ -117,7 +118,7 @@ def test_deleting_a_log_leaves_no_byte_of_its_words(tmp_path):
     migrations.apply(connection, "index", classes=3)
     rows = Rows(connection, 3, 1)
     with db.transaction(connection):
-        for n in range(400):
+        for n in range(each):
             rows.add(
                 Source(n % 2, n, 0, Kind.OWNER, None),
                 Label(n % 3, False),
@@ -126,9 +127,12 @@ def test_deleting_a_log_leaves_no_byte_of_its_words(tmp_path):
         rows.flush()
     with db.transaction(connection):
         table.delete(connection, 1, 3)
-    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        assert (purging.bits(connection, purging.RESIDUE) != 0) is (each > 3 * 2 * purging.FEW)
+    purging.finish(connection)
+    assert purging.bits(connection, purging.RESIDUE) == 0
+    assert purging.bits(connection, purging.PURGE) == 0
     connection.close()
     content = path.read_bytes()
     assert b"quince0" in content
     assert b"quince1" not in content
-    assert [n for n in range(400) if b"pear%dx" % n in content] == list(range(0, 400, 2))
+    assert [n for n in range(each) if b"pear%dx" % n in content] == list(range(0, each, 2))

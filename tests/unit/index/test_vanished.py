@@ -1,5 +1,6 @@
 """Logs whose files are gone: kept, read again, dropped, come back (reliability table, T22 and V rows)."""
 
+import gzip
 import json
 import os
 
@@ -77,7 +78,7 @@ def test_what_is_kept_is_private_masked_and_holds_no_result_p10(world, log):
     (path,) = kept(world)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    content = path.read_bytes()
+    content = gzip.decompress(path.read_bytes())
     assert b"find the invoice" in content
     for absent in (b"resulttext", b"attachedtext", b"AKIAIOSFODNN7EXAMPLE"):
         assert absent not in content
@@ -129,6 +130,69 @@ def test_a_rule_about_what_came_without_a_call_reaches_what_is_kept(world):
     with world.index(rule) as index:
         publish(index, index.settings)
         assert [cls for cls, _ in labels(dumped(index))] == ["public", "private"]
+
+
+def test_a_path_rule_reaches_what_was_attached_to_a_log_that_is_gone(world):
+    attached = claude_attachment("file", "x")
+    attached["attachment"]["filename"] = "/srv/app/plan.md"
+    log = write(world.logs / "a.jsonl", *dated(
+        claude_user("before"), attached, claude_user("after"),
+    ))  # fmt: skip
+    world.caught_up()
+    log.unlink()
+    world.caught_up()
+    rule = '[[labels.path]]\nglob = "/srv/app/**"\nclass = "private"\n' + world.toml
+    with world.index(rule) as index:
+        publish(index, index.settings)
+        assert [cls for cls, _ in labels(dumped(index))] == ["public", "private"]
+        assert dumped(index) == world.fresh(rule)
+
+
+def test_a_kept_log_of_an_excluded_path_or_project_is_not_read(world, log):
+    world.caught_up()
+    log.unlink()
+    before = world.caught_up()
+    assert before
+    for glob in ("a.jsonl", "*/shop"):
+        toml = f'[[source]]\npath = "{{logs}}"\nexclude = ["{glob}"]\n'
+        assert world.caught_up(toml) == [] == world.fresh(toml)
+        assert len(kept(world)) == 1
+    assert world.caught_up() == before
+
+
+def test_what_is_private_is_masked_in_what_is_kept_too(world):
+    log = write(world.logs / "a.jsonl", *dated(
+        claude_user("see <private>quince</private> here"),
+        claude_call("Bash", {"command": "echo <private>medlar"}, "t1"),
+        claude_assistant("unclosed <PRIVATE>sorb and so on"),
+    ))  # fmt: skip
+    with world.index() as index:
+        catch_up(index)
+        log.unlink()
+        catch_up(index)
+        texts = [json.loads(line)["text"] for line in dumped(index)]
+    assert texts == [
+        "see <private: redacted 6 chars> here",
+        "Bash\necho <private: redacted 6 chars>",
+        "unclosed <private: redacted 14 chars>",
+    ]
+    (path,) = kept(world)
+    content = (
+        gzip.decompress(path.read_bytes()) + (world.state / "index/memory.sqlite3").read_bytes()
+    )
+    for word in (b"quince", b"medlar", b"sorb"):
+        assert word not in content
+
+
+def test_what_is_kept_is_compressed_and_the_same_each_time(world, log):
+    world.caught_up()
+    log.unlink()
+    world.caught_up()
+    (path,) = kept(world)
+    assert path.name.endswith(".jsonl.gz")
+    first = path.read_bytes()
+    assert first.startswith(b"\x1f\x8b\x08\x00\x00\x00\x00\x00")  # neither a name nor a time
+    assert len(first) < len(gzip.decompress(first))
 
 
 def test_a_trusted_native_log_is_judged_by_path_rules_alone(world):
@@ -370,7 +434,7 @@ def test_floors_survive_lines_that_nobody_can_read(world):
     path = world.state / floors.FILE
     floors.append(world.state, place, Label(1, True), settings.classes, "x")
     with path.open("ab") as file:
-        file.write(b'{"kind":"relabel","log":7}\n{"kind":"floor","cut')
+        file.write(b'{"kind":"forget","source":"x","root":"/r","log":"b"}\n{"kind":"floor","cut')
     floors.append(world.state, place, Label(2, False), settings.classes, "x")
     read = floors.read(world.state, settings.ids, settings.classes)
     assert read.of(settings.ids.log_key(*place)) == Label(2, True)
@@ -391,7 +455,12 @@ def test_a_floor_of_a_class_that_is_gone_is_the_top_class(world):
 def test_only_names_of_kept_logs_are_keys(tmp_path):
     folder = tmp_path / vanished.FOLDER
     folder.mkdir()
-    for name in ("0123456789ab.jsonl", "0123456789ab.tmp", "notes.jsonl", "0123456789AB.jsonl"):
+    for name in (
+        "0123456789ab.jsonl.gz",
+        "0123456789ab.tmp",
+        "notes.jsonl.gz",
+        "0123456789AB.jsonl.gz",
+    ):
         (folder / name).touch()
     assert vanished.keys(tmp_path) == {0x0123456789AB}
     assert vanished.keys(tmp_path / "absent") == set()

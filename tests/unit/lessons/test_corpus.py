@@ -7,9 +7,9 @@ import pytest
 
 from memoryd import db, replay
 from memoryd.fold import begin, fold
-from memoryd.lessons import store
+from memoryd.lessons import codes, store
 from memoryd.lessons.failure import failed
-from memoryd.lessons.observe import load, observe, save
+from memoryd.lessons.observe import load, observe, observe_many, save
 from memoryd.lessons.pairing import Pairing
 from memoryd.sources import lines
 from memoryd.sources.telling import tell
@@ -55,13 +55,20 @@ def rules(tmp_path):
 
 
 def test_failures_agree_with_the_logs_own_flags_on_every_call_that_has_one(corpus, rules):
-    flagged = 0
+    flagged = looked = 0
     for name, handle, adapter in logs(corpus / "sessions"):
         for one in learn(store.memory(), name, handle, adapter, rules):
             if one.outcome.ok is not None:
                 flagged += 1
                 assert failed(one.tool, one.outcome, one.text) is not one.outcome.ok
+            if one.text:  # looking for words first changes no code
+                looked += 1
+                found = codes.dispatch(one.text)
+                rule = next((r for r in codes.RULES if r.pattern.search(one.text)), None)
+                assert (found is None) is (rule is None)
+                assert found is None or found.hint in rule.hints.values()
     assert flagged > 100
+    assert looked > 50
 
 
 def test_what_is_kept_of_a_real_result_is_one_short_line(corpus, rules):
@@ -92,3 +99,24 @@ def test_a_restart_between_any_two_records_learns_the_same_and_nothing_twice(cor
 def _left(cut, whole, name) -> bool:
     progress = "SELECT max(n) FROM progress WHERE log = ?"
     return cut.execute(progress, (name,)).get != whole.execute(progress, (name,)).get
+
+
+def test_a_batch_of_real_calls_gives_what_they_give_one_by_one(corpus, rules):
+    for name, handle, adapter in logs(corpus / "sessions" / "codex"):
+        apart, together = store.memory(), store.memory()
+        learn(apart, name, handle, adapter, rules)
+        state, pairing = begin(rules), Pairing(name, name)
+        for batch in lines.read(handle, lines.Position(), adapter, log=name):
+            fed = [
+                (record, fold(state, record, rules, trusted=False), state.label, record.ts or 0)
+                for record in batch.records
+            ]
+            with db.transaction(together):
+                observe_many(together, pairing.feed_many(fed))
+        for table in ("call", "lesson", "fix", "posting", "metric"):
+            same = f"SELECT * FROM {table}"
+            found = [
+                [row[1:] if table == "fix" else row for row in c.execute(same)]
+                for c in (apart, together)
+            ]
+            assert sorted(map(str, found[0])) == sorted(map(str, found[1])), (name, table)

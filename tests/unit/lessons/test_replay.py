@@ -85,3 +85,46 @@ def test_a_session_log_is_a_recording(tmp_path):
     (row,) = replay.every([log], tmp_path)
     assert row.lessons == 1
     assert replay.table([row]).splitlines()[2].startswith("s.jsonl")
+
+
+@pytest.mark.parametrize("kind", replay.KINDS)
+def test_each_of_the_seven_kinds_is_taken_in_either_form(kind):
+    event = {"kind": kind, "at": "2026-01-01T00:00:00+01:00", "sessionId": "s"}
+    for given in ([event], {"version": 1, "name": "n", "project": "/w", "events": [event]}):
+        found = replay.transcript(json.dumps(given).encode(), "x")
+        assert [one.kind for one in found.events] == [kind]
+        assert replay.play(found).lessons == 0
+    assert len(replay.KINDS) == 7
+
+
+@pytest.mark.parametrize(
+    "given", [{"version": 2, "events": [{}]}, {"events": []}, [], 7, "x", {"name": "n"}]
+)
+def test_what_is_no_transcript_is_refused(given):
+    with pytest.raises(BadRequest):
+        replay.transcript(json.dumps(given).encode(), "x")
+
+
+def test_a_folder_may_hold_other_files_and_a_named_one_may_not(tmp_path):
+    (tmp_path / "a.json").write_bytes((FIXTURES / "mended.json").read_bytes())
+    other = tmp_path / "notes.jsonl"
+    other.write_text('{"hello": 1}\n', "utf-8")
+    skipped = []
+    rows = replay.every([tmp_path], tmp_path, skipped=skipped)
+    assert ([row.transcript for row in rows], skipped) == (["mended"], [other])
+    with pytest.raises(BadRequest):
+        replay.every([other], tmp_path)
+
+
+def test_real_logs_replayed_twice_give_the_same_bytes(corpus, tmp_path):
+    folder = next((corpus / "sessions" / "codex").glob("Python*"))
+    rows = replay.every([folder], tmp_path)
+    assert replay.as_json(rows) == replay.as_json(replay.every([folder], tmp_path))
+    assert sum(row.lessons for row in rows) > 5
+
+
+@pytest.mark.slow
+def test_every_real_log_replayed_twice_gives_the_same_bytes(corpus, tmp_path):
+    rows = replay.every([corpus / "sessions"], tmp_path)
+    assert replay.as_json(rows) == replay.as_json(replay.every([corpus / "sessions"], tmp_path))
+    assert len(rows) > 70

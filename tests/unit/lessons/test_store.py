@@ -7,6 +7,8 @@ import pytest
 
 from memoryd import db, migrations
 from memoryd.errors import BadRequest, ConfigError
+from memoryd.labels import Label
+from memoryd.lessons import kevin as taking
 from memoryd.lessons import store
 
 SQL = {step.number: step for step in migrations.steps("lessons")}
@@ -46,8 +48,8 @@ def metrics(connection: apsw.Connection) -> dict[str, int]:
 def test_a_new_database_has_every_step_and_a_second_run_applies_none(tmp_path: Path):
     path = tmp_path / store.NAME
     first = store.opened(path)
-    assert first.pragma("user_version") == migrations.latest("lessons") == 7
-    assert [n for (n,) in first.execute("SELECT number FROM schema_version")] == list(range(1, 8))
+    assert first.pragma("user_version") == migrations.latest("lessons") == 8
+    assert [n for (n,) in first.execute("SELECT number FROM schema_version")] == list(range(1, 9))
     first.close()
     assert (path.stat().st_mode & 0o777) == 0o600
     second = store.opened(path)
@@ -77,10 +79,10 @@ def test_a_newer_database_is_refused_untouched(tmp_path: Path):
     path = tmp_path / store.NAME
     store.opened(path).close()
     newer = apsw.Connection(str(path))
-    newer.execute("PRAGMA user_version = 8")
+    newer.execute("PRAGMA user_version = 9")
     newer.close()
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match="version 8"):
+    with pytest.raises(ConfigError, match="version 9"):
         store.opened(path)
     assert path.read_bytes() == before
 
@@ -142,7 +144,7 @@ def test_a_database_of_any_version_comes_over_on_a_copy(tmp_path: Path, version:
     made = store.adopt(path, tmp_path / "copy.sqlite3")
     rows = list(made.execute("SELECT id, type, content, level, untrusted, words > 0 FROM lesson"))
     assert rows == [("one", "error", "bash fails with TS2304", 7, 1, 1)]
-    assert made.pragma("user_version") == 7
+    assert made.pragma("user_version") == 8
     assert path.read_bytes() == before
 
 
@@ -164,3 +166,145 @@ def test_a_step_that_fails_leaves_nothing_of_itself(tmp_path: Path):
     copy = apsw.Connection(str(tmp_path / "copy.sqlite3"))
     assert copy.pragma("user_version") == 5
     assert db.look(tmp_path / "k.db") is not None
+
+
+METRICS = {1: 0, 2: 0, 3: 6, 4: 9, 5: 13, 6: 22}
+SETTINGS = {1: 0, 2: 0, 3: 2, 4: 4, 5: 6, 6: 9}
+INDEXES = {
+    "idx_memories_type", "idx_memories_scope", "idx_memories_relevance", "idx_memories_created",
+    "idx_memories_expires", "idx_memories_fingerprint", "idx_memories_ignored", "idx_memories_archived",
+    "uq_memories_error_fp", "idx_tool_calls_session", "idx_tool_calls_tool", "idx_tool_calls_ts",
+    "idx_tool_calls_success", "idx_tool_calls_fix", "idx_tool_calls_error", "uq_retrospectives_session",
+    "idx_injections_fingerprint", "idx_injections_session", "idx_injections_outcome", "idx_feedback_memory",
+    "idx_feedback_created",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", range(3, 7))
+def test_each_step_seeds_its_counters_and_settings(tmp_path: Path, version: int):
+    connection = kevin(tmp_path / "k.db", version)
+    assert connection.execute("SELECT count(*) FROM kevin_metrics").get == METRICS[version]
+    assert connection.execute("SELECT count(*) FROM kevin_settings").get == SETTINGS[version]
+
+
+def test_after_the_sixth_every_index_is_there(tmp_path: Path):
+    connection = kevin(tmp_path / "k.db", 6)
+    found = {
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+        )
+    }
+    assert found == INDEXES
+
+
+def test_006_points_to_a_successor_without_a_foreign_key(tmp_path: Path):
+    connection = kevin(tmp_path / "k.db", 6)
+    remember(connection, "old")
+    connection.execute("UPDATE memories SET status = 'superseded', superseded_by = 'nobody'")
+    assert list(connection.execute("PRAGMA foreign_key_list(memories)")) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "column", "value"),
+    [
+        (1, "type", "rule"), (1, "scope", "world"), (3, "origin", "causal"), (4, "type", "nonsense"),
+        (4, "origin", "nonsense"), (4, "status", "gone"),
+    ],
+)  # fmt: skip
+def test_what_a_step_does_not_know_is_refused(tmp_path: Path, version, column, value):
+    connection = kevin(tmp_path / "k.db", version)
+    remember(connection, "one")
+    with pytest.raises(apsw.ConstraintError):
+        connection.execute(f"UPDATE memories SET {column} = ?", (value,))
+
+
+@pytest.mark.parametrize(("column", "value"), [("type", "rule"), ("type", "solution"), ("origin", "causal"),
+                                               ("origin", "imported"), ("status", "archived")])  # fmt: skip
+def test_004_admits_what_it_widened(tmp_path: Path, column, value):
+    connection = kevin(tmp_path / "k.db", 4)
+    remember(connection, "one")
+    connection.execute(f"UPDATE memories SET {column} = ?", (value,))
+
+
+def test_one_error_a_project_is_unique_only_where_it_was_observed(tmp_path: Path):
+    connection = kevin(tmp_path / "k.db", 6)
+    insert = "INSERT INTO memories(id, type, content, project_id, fingerprint, origin) VALUES (?, ?, 'x', 'p', 'f', ?)"
+    connection.execute(insert, ("1", "error", "reflector"))
+    for name, type_, origin in (("2", "error", "agent"), ("3", "pattern", "causal")):
+        connection.execute(insert, (name, type_, origin))
+    with pytest.raises(apsw.ConstraintError):
+        connection.execute(insert, ("4", "error", "reflector"))
+
+
+def test_words_follow_the_text_and_no_other_column(tmp_path: Path):
+    connection = kevin(tmp_path / "k.db", 6)
+    remember(connection, "one", content="alpha fails")
+    connection.execute("UPDATE memories SET content = 'beta fails'")
+    match = "SELECT count(*) FROM memories_fts WHERE memories_fts MATCH ?"
+    assert [connection.execute(match, (w,)).get for w in ("alpha", "beta")] == [0, 1]
+    before = connection.total_changes()
+    connection.execute("UPDATE memories SET relevance_score = 0.9")
+    assert connection.total_changes() - before == 1
+    connection.execute("DELETE FROM memories")
+    assert connection.execute(match, ("beta",)).get == 0
+
+
+def fill(connection: apsw.Connection, version: int) -> None:
+    """What a user of that version may have."""
+    remember(connection, "one", content="bash fails with TS2304")
+    connection.execute(
+        "INSERT INTO tool_calls(id, session_id, tool, args_summary, success) VALUES ('c', 's', 'bash', 'make', 0)"
+    )
+    if version >= 5:
+        inject(connection, "effective", 1)
+    if version >= 6:
+        connection.execute(
+            "INSERT INTO memory_feedback(id, memory_id, verdict) VALUES ('f', 'one', 'wrong')"
+        )
+        connection.execute("UPDATE memories SET feedback_negative = 1, superseded_by = 'x'")
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_importing_any_version_takes_what_is_new_at_the_owners_label_and_twice_nothing(
+    tmp_path, version
+):
+    path = tmp_path / "kevin.db"
+    old = kevin(path, version)
+    fill(old, version)
+    old.close()
+    before = path.read_bytes()
+    ours = store.memory()
+    counts = taking.bring_over(ours, path, Label(1, False))
+    assert counts == {
+        "lessons": 1, "calls": 1, "fixes": 0, "injections": int(version >= 5), "feedback": int(version >= 6)
+    }  # fmt: skip
+    rows = list(ours.execute("SELECT id, level, untrusted, words > 0, against FROM lesson"))
+    assert rows == [("one", 1, 0, 1, int(version >= 6))]
+    if version >= 5:
+        assert list(ours.execute("SELECT outcome, final, level FROM injection")) == [
+            ("inconclusive" if version == 5 else "effective", 1, 1)
+        ]
+    assert set(taking.bring_over(ours, path, Label(1, False)).values()) == {0}
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_step_seven_gets_its_words_again(tmp_path: Path):
+    path = tmp_path / store.NAME
+    old = apsw.Connection(str(path))
+    old.execute(
+        "CREATE TABLE schema_version(number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT"
+    )
+    for number in range(1, 8):
+        old.execute(SQL[number].sql)
+        old.execute("INSERT INTO schema_version VALUES (?, ?)", (number, SQL[number].name))
+    old.execute("PRAGMA user_version = 7")
+    old.execute(
+        "INSERT INTO lesson(id, type, content, fingerprint, origin, level, untrusted, created_at, updated_at, words) "
+        "VALUES ('one', 'rule', 'alpha beta', 'f', 'agent', 0, 0, 1, 1, 2)"
+    )
+    old.close()
+    made = store.opened(path)
+    assert list(made.execute("SELECT term FROM posting ORDER BY term")) == [("alpha",), ("beta",)]
+    assert list(made.execute("SELECT lessons, words FROM part")) == [(1, 2)]
+    assert (tmp_path / f"{store.NAME}.before-008").exists()

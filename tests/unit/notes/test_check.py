@@ -204,7 +204,8 @@ def test_a_whole_folder_is_deleted_only_if_every_note_in_it_may_be(desk):
     assert desk.refusal("delete", folder, recursive=True) == "unsafe"
     odd.unlink()
     assert len(desk.tree()) == 3
-    told = desk.edit("delete", folder, session(1), recursive=True)
+    assert desk.refusal("delete", folder, session(1), recursive=True) == "ask"
+    told = desk.edit("delete", folder, recursive=True)
     assert (told["count"], len(set(told["txns"]))) == (3, 3)
     assert desk.tree() == {}
     assert not desk.file("internal/dir").exists()

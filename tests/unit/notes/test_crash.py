@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 
 from memoryd import points
 from memoryd.errors import MemorydError
-from memoryd.notes import handles, history
+from memoryd.notes import approvals, handles, history
 from tests.support.notes import OWNER, A, B, Desk, digest, session
 
 Act = Callable[[Desk], object]
@@ -61,6 +62,19 @@ def _full(desk: Desk) -> None:
     desk.notes.journal.rotate_bytes = 1
 
 
+CALL = approvals.Wanted(method="recall", args={"query": "x"}, rule="r", repeat=True)
+
+
+def _ask(desk: Desk) -> None:
+    with suppress(MemorydError):
+        approvals.check(desk.notes, CALL, session(1, untrusted=True))
+
+
+def _approved(desk: Desk) -> None:
+    _ask(desk)
+    history.accept(desk.notes, OWNER, txn=_only_proposal(desk))
+
+
 COMMANDS: dict[str, tuple[Act, Act]] = {
     "create": (lambda desk: None, lambda desk: desk.create(A, "one\n")),
     "create in a new folder": (
@@ -92,6 +106,15 @@ COMMANDS: dict[str, tuple[Act, Act]] = {
     "notice": (_changed_outside, lambda desk: desk.notes.look_after()),
     "redact": (_edited, lambda desk: history.redact(desk.notes, OWNER, digest(b"one\n"))),
     "rotate": (_full, lambda desk: desk.create(B, "two\n")),
+    "ask for a call": (lambda desk: None, _ask),
+    "approve a call": (
+        _ask,
+        lambda desk: history.accept(desk.notes, OWNER, txn=_only_proposal(desk)),
+    ),
+    "make an approved call": (
+        _approved,
+        lambda desk: approvals.check(desk.notes, CALL, session(1, untrusted=True)),
+    ),
     "delete a folder": (
         lambda desk: [desk.create(f"/memories/internal/d/{name}.md") for name in "ab"],
         lambda desk: desk.edit("delete", "/memories/internal/d", recursive=True),

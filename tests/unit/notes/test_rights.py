@@ -1,32 +1,42 @@
 """Who may write what where: the truth table, cell by cell through the whole check, and what a changed cell does."""
 
-import itertools
-
 import pytest
 
 from memoryd.notes import rights
 from tests.support.notes import OWNER, session
 
-COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
+ACTS = (
+    "create",
+    "str_replace",
+    "insert",
+    "delete",
+    "rename",
+    "rename_up",
+    "delete_folder",
+    "index",
+)
 TRUTH = """
-session        where   create  str_replace  insert  delete     rename
-below          plain   done    done         done    done       done
-below          inbox   done    done         done    done       untrusted
-same           plain   done    done         done    done       done
-same           inbox   done    done         done    done       untrusted
-above          plain   label   label        label   label      label
-above          inbox   label   label        label   label      label
-below-tainted  plain   pending pending      pending untrusted  pending
-below-tainted  inbox   done    done         done    untrusted  untrusted
-same-tainted   plain   pending pending      pending untrusted  pending
-same-tainted   inbox   done    done         done    untrusted  untrusted
-above-tainted  plain   label   label        label   label      label
-above-tainted  inbox   label   label        label   label      label
-unnamed        plain   label   label        label   label      label
-owner          plain   done    done         done    done       done
-owner          inbox   done    done         done    done       done
+session        where   create  str_replace  insert  delete     rename     rename_up  delete_folder  index
+below          plain   done    done         done    ask        done       ask        ask            ask
+below          inbox   done    done         done    ask        untrusted  ask        ask            -
+same           plain   done    done         done    ask        done       ask        ask            ask
+same           inbox   done    done         done    ask        untrusted  ask        ask            -
+above          plain   label   label        label   label      label      label      label          label
+above          inbox   label   label        label   label      label      label      label          -
+below-tainted  plain   pending pending      pending untrusted  pending    pending    untrusted      untrusted
+below-tainted  inbox   done    done         done    untrusted  untrusted  pending    untrusted      -
+same-tainted   plain   pending pending      pending untrusted  pending    pending    untrusted      untrusted
+same-tainted   inbox   done    done         done    untrusted  untrusted  pending    untrusted      -
+above-tainted  plain   label   label        label   label      label      label      label          label
+above-tainted  inbox   label   label        label   label      label      label      label          -
+unnamed        plain   label   label        label   label      label      label      label          label
+owner          plain   done    done         done    done       done       done       done           done
+owner          inbox   done    done         done    done       done       done       done           -
 """
-"""What each session may do to an internal note; `rename` moves it to a plain place of the same class."""
+"""What each session may do to an internal note.
+
+`rename` moves it to a plain place of its class, `rename_up` to the same place of a higher class.
+"""
 SESSIONS = {
     "below": session(0),
     "same": session(1),
@@ -38,9 +48,10 @@ SESSIONS = {
     "owner": OWNER,
 }
 CELLS = [
-    (who, where, command, said)
+    (who, where, act, said)
     for who, where, *row in (line.split() for line in TRUTH.strip().splitlines()[1:])
-    for command, said in zip(COMMANDS, row, strict=True)
+    for act, said in zip(ACTS, row, strict=True)
+    if said != "-"
 ]
 ARGUMENTS = {
     "create": {"file_text": "new\n"},
@@ -48,58 +59,70 @@ ARGUMENTS = {
     "insert": {"insert_line": 0, "insert_text": "new"},
     "delete": {},
     "rename": {"to": "/memories/internal/moved.md"},
+    "delete_folder": {"recursive": True},
+    "index": {"old_str": "text", "new_str": "word"},
 }
-
+COMMANDS = {"rename_up": "rename", "delete_folder": "delete", "index": "str_replace"}
 INBOX_TARGET = "/memories/internal/inbox/moved.md"
 STAYING = {"same": "done", "same-tainted": "pending", "above": "label", "above-tainted": "label"}
 """A rename that leaves a note in the inbox; out of it, it would become trusted, which is the owner's act."""
 
 
-def outcome(desk, who, where, command, **more):
-    """Do the command and return what came of it, with the notes unchanged unless it was done."""
+def moved_up(act, path):
+    return {"to": path.replace("internal", "private")} if act == "rename_up" else {}
+
+
+def outcome(desk, who, where, act, **more):
+    """Do the act and return what came of it, with the notes unchanged unless it was done."""
     folder = "/memories/internal/inbox/" if where == "inbox" else "/memories/internal/"
-    path = folder + ("new.md" if command == "create" else "a.md")
-    if not desk.file(folder + "a.md").exists():
-        desk.create(folder + "a.md")
-    before = desk.tree()
-    said = desk.refusal(command, path, SESSIONS[who], **{**ARGUMENTS[command], **more}) or "done"
-    assert (desk.tree() != before) == (said == "done")
+    path = folder + {"create": "new.md", "delete_folder": "d", "index": "MEMORY.md"}.get(
+        act, "a.md"
+    )
+    for name in ("a.md", *([] if where == "inbox" else ["MEMORY.md"])):
+        if not desk.file(folder + name).exists():
+            desk.create(folder + name)
+    # Empty: that of a folder with notes in it is also decided by the cell of their deletion.
+    desk.file(folder + "d").mkdir(mode=0o700, exist_ok=True)
+    given = ARGUMENTS.get(act) or moved_up(act, path)
+    before = desk.tree(), desk.file(folder + "d").exists()
+    said = desk.refusal(COMMANDS.get(act, act), path, SESSIONS[who], **{**given, **more}) or "done"
+    assert ((desk.tree(), desk.file(folder + "d").exists()) != before) == (said == "done")
     return said
 
 
-@pytest.mark.parametrize(("who", "where", "command", "said"), CELLS, ids=str)
-def test_case_40_every_cell_of_the_truth_table_holds(desk, who, where, command, said):
-    assert outcome(desk, who, where, command) == said
+@pytest.mark.parametrize(("who", "where", "act", "said"), CELLS, ids=str)
+def test_case_40_every_cell_of_the_truth_table_holds(desk, who, where, act, said):
+    assert outcome(desk, who, where, act) == said
 
 
 def test_case_40_what_is_refused_leaves_the_journal_as_it_was(desk):
-    for where in ("plain", "inbox"):
-        for command in COMMANDS:
-            outcome(desk, "above", where, command)
+    refused = [cell for cell in CELLS if cell[0] == "above"]
+    for _, where, act, _ in refused:
+        outcome(desk, "above", where, act)
     refused_only = desk.journal_bytes()
-    for where, command in itertools.product(("plain", "inbox"), COMMANDS):
-        outcome(desk, "above", where, command)
+    for _, where, act, _ in refused:
+        outcome(desk, "above", where, act)
     assert desk.journal_bytes() == refused_only
     desk.check_sound()
 
 
 @pytest.mark.parametrize("cell", list(rights.TABLE), ids=lambda cell: "-".join(map(str, cell)))
-def test_a_change_of_any_cell_is_noticed(desk, monkeypatch, cell):
+def test_case_68_a_change_of_any_cell_of_notes_is_noticed(desk, monkeypatch, cell):
     """Each cell of the code's table decides some cell of the truth above."""
-    for wrong in {"allow", "pend", "label", "untrusted"} - {rights.TABLE[cell]}:
+    for wrong in {"allow", "ask", "pend", "label", "untrusted"} - {rights.TABLE[cell]}:
         monkeypatch.setitem(rights.TABLE, cell, wrong)
-        above, untrusted, inbox, command = cell
-        who = ("above" if above else "same") + ("-tainted" if untrusted else "")
+        inbox, standing, act = cell
+        who = {"trusted": "same", "untrusted": "same-tainted", "above": "above"}[standing]
         where = "inbox" if inbox else "plain"
-        stays = {"to": INBOX_TARGET} if inbox and command == "rename" else {}
-        said = outcome(desk, who, where, command, **stays)
-        expected = next(row[3] for row in CELLS if row[:3] == (who, where, command))
+        stays = {"to": INBOX_TARGET} if inbox and act == "rename" else {}
+        said = outcome(desk, who, where, act, **stays)
+        expected = next(row[3] for row in CELLS if row[:3] == (who, where, act))
         if stays:
             expected = STAYING[who]
         assert said != expected, wrong
-        for path in ("new.md", "inbox/new.md", "moved.md", "inbox/moved.md", "a.md", "inbox/a.md"):
-            if desk.file(f"internal/{path}").exists():
-                desk.edit("delete", f"/memories/internal/{path}")
+        for path in sorted(desk.tree()):
+            if not path.endswith("/MEMORY.md"):
+                desk.edit("delete", f"/memories/{path}")
 
 
 @pytest.mark.parametrize("who", STAYING)
@@ -109,7 +132,9 @@ def test_inside_the_inbox_a_rename_follows_the_table(desk, who):
 
 def test_a_note_moves_up_a_class_never_down(desk):
     desk.create("/memories/internal/a.md")
-    desk.edit("rename", "/memories/internal/a.md", session(1), to="/memories/private/a.md")
+    up = {"to": "/memories/private/a.md"}
+    assert desk.refusal("rename", "/memories/internal/a.md", session(1), **up) == "ask"
+    desk.edit("rename", "/memories/internal/a.md", OWNER, **up)
     down = {"to": "/memories/internal/a.md"}
     assert desk.refusal("rename", "/memories/private/a.md", session(1), **down) == "label"
     assert desk.refusal("rename", "/memories/private/a.md", OWNER, **down) == "label"

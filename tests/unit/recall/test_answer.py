@@ -244,8 +244,8 @@ def test_a_session_asked_for_is_told_without_that_limit():
         assert len(ask(reader, session="spam", limit=30)["hits"]) == 30
 
 
-def test_ten_thousand_rows_of_one_log_do_not_hide_the_others():
-    spam = [Line("word word word", log="spam") for _ in range(3_000)]
+def test_case_67_ten_thousand_rows_of_one_log_do_not_hide_the_others():
+    spam = [Line("word word word", log="spam", untrusted=True) for _ in range(10_000)]
     with shelf([*spam, *spread(*["word filler"] * 9)]) as reader:
         sessions = [hit["session"] for hit in ask(reader)["hits"]]
     assert sessions.count("spam") == 3

@@ -54,7 +54,7 @@ def test_a_token_is_masked_wherever_it_stands(token: str, around: str):
         "-----BEGIN PUBLIC KEY-----\n" + LINE + "\n-----END PUBLIC KEY-----",
         "-----BEGIN CERTIFICATE-----\n" + LINE + "\n-----END CERTIFICATE-----",
         'if text.startswith("-----BEGIN PRIVATE KEY-----") and "-----END PRIVATE KEY-----" in text:',
-        "<privatex>a</privatex>, </private>, a <private> and no more, a private method, <private",
+        "<privatex>a</privatex>, </private>, a private method, <private",
     ],
 )
 def test_what_only_looks_like_one_stays(text: str):
@@ -90,9 +90,10 @@ def test_a_password_in_a_url_is_masked_and_its_host_stays(text: str, masked: str
             "<private>a</private>b<private></private>",
             "<private: redacted 1 chars>b<private: redacted 0 chars>",
         ),
-        ("<private>a<private>b</private>c</private>", "<private: redacted 11 chars>c</private>"),
+        ("<private>a<private>b</private>c</private>d", "<private: redacted 22 chars>d"),
         ("<private>password=hunter2 x</private>", "<private: redacted 18 chars>"),
-        ("</private> x <private>", "</private> x <private>"),
+        ("</private> x <private> y z", "</private> x <private: redacted 4 chars>"),
+        ("a <private>b <private>c</private> d", "a <private: redacted 24 chars>"),
     ],
 )
 def test_a_private_block_is_replaced_by_its_length(text: str, masked: str):

@@ -77,6 +77,9 @@ class Fake:
     def wait(self) -> float | None:
         return self.due
 
+    def take_told(self) -> list[Any]:
+        return []
+
     def label_of(self, log: str, n: int) -> Label:
         if log != "a.jsonl":
             raise NotFound("no such log")

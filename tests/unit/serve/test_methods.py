@@ -135,7 +135,18 @@ async def test_hello_tells_what_the_socket_is_and_no_class_above_it(user_home: P
         "classes": ["public", "internal"],
         "clearance": "internal",
         "tools": ["recall"],
-        "methods": ["get", "hello", "projects", "recall", "sessions", "status", "sync"],
+        "methods": [
+            "get",
+            "hello",
+            "projects",
+            "recall",
+            "sessions",
+            "status",
+            "subscribe",
+            "sync",
+            "tool.call",
+            "tool.list",
+        ],
         "limits": {"request_bytes": 1 << 20, "answer_bytes": 8 << 20, "in_flight": 32},
     }
 
@@ -183,7 +194,8 @@ async def test_recall_answers_up_to_the_socket_s_clearance(user_home: Path) -> N
     ("label", "max_class", "highest"),
     [
         (Label(0, False), None, "public"),
-        (Label(0, True), "internal", "internal"),
+        (Label(0, False), "internal", "internal"),
+        (Label(1, True), "internal", "internal"),
         (Label(1, False), "public", "public"),
         (Label(3, False), None, "internal"),
         (None, "public", "public"),
@@ -202,13 +214,146 @@ async def test_a_session_that_names_itself_sees_its_own_class_unless_it_asks_for
     assert told["label"]["class"] == highest
 
 
-@pytest.mark.parametrize("name", ["private", "secret", "nonsense", ""])
-async def test_no_class_above_the_clearance_is_named_or_told_from_an_unknown_one(
+@pytest.mark.parametrize("name", ["private", "secret"])
+@pytest.mark.parametrize("method", ["recall", "get", "sessions", "projects"])
+async def test_case_30_a_class_above_the_clearance_counts_as_the_clearance(
+    user_home: Path, name: str, method: str
+) -> None:
+    asked: dict[str, Any] = {"recall": {"query": "retry"}, "get": {"id": place_id(LINES[1])}}.get(
+        method, {}
+    )
+    async with desk(user_home, AGENT) as here:
+        plain = await here.ask(method, **asked)
+        assert await here.ask(method, **asked, max_class=name) == plain
+        here.keeper.label = Label(0, False)
+        asked["caller"] = {"log": "a.jsonl", "n": 3}
+        assert await here.ask(method, **asked, max_class=name) == plain
+        assert name not in json.dumps(plain)
+
+
+@pytest.mark.parametrize("name", ["nonsense", ""])
+async def test_an_unknown_class_is_refused_and_none_above_the_clearance_is_named(
     user_home: Path, name: str
 ) -> None:
     async with desk(user_home, AGENT) as here:
         said = await here.refused("recall", query="retry", max_class=name)
     assert said == "bad_request: max_class: no such class; choose one of public, internal"
+
+
+@pytest.mark.parametrize("hidden", [1, 500])
+async def test_case_28_hidden_rows_with_the_words_change_no_byte_of_an_answer(
+    user_home: Path, hidden: int
+) -> None:
+    asked = {"query": "retry OR backoff", "text": True}
+    folders = [user_home / "one", user_home / "two"]
+    for folder in folders:
+        folder.mkdir()
+    async with desk(folders[0], AGENT, [line for line in LINES if line.level < 2]) as here:
+        alone = await here.ask("recall", **asked)
+    async with desk(folders[1], AGENT, LINES + HIDDEN[:hidden]) as here:
+        assert msgspec.msgpack.encode(await here.ask("recall", **asked)) == msgspec.msgpack.encode(
+            alone
+        )
+
+
+async def test_case_29_a_hidden_id_and_a_random_one_are_refused_alike(user_home: Path) -> None:
+    hidden, random = place_id(LINES[2]), "a" * 20
+    async with desk(user_home, AGENT) as here:
+        await here.ask("hello", errors="map")
+        told = []
+        for name in (hidden, random, "no id"):
+            await here.peer.send(here.peer.request("get", id=name))
+            told.append((await here.peer.answer())[2])
+        assert told[0] == told[1] == told[2]
+        assert told[0]["code"] == "not_found"
+        assert not here.told.exists() or "get" not in here.told.read_text()
+
+
+async def test_case_31_a_cursor_of_a_higher_reader_fits_no_lower_one(user_home: Path) -> None:
+    async with desk(user_home, OWNER) as here:
+        cursor = (await here.ask("recall", query="retry", limit=1))["cursor"]
+        assert cursor
+        lower = await here.refused(
+            "recall", query="retry", limit=1, cursor=cursor, max_class="internal"
+        )
+        assert lower.startswith("conflict: ")
+    (user_home / "memory.sqlite3").unlink()
+    async with desk(user_home, AGENT) as here:
+        assert (await here.refused("recall", query="retry", limit=1, cursor=cursor)) == lower
+
+
+async def test_case_32_a_session_of_hidden_rows_alone_is_in_no_listing_and_no_count(
+    user_home: Path,
+) -> None:
+    async with desk(user_home, AGENT, LINES + HIDDEN[:50]) as here:
+        listed = (await here.ask("sessions"))["sessions"]
+        assert {one["session"]: one["rows"] for one in listed} == {"a": 2, "b": 1}
+        assert {one["project"] for one in (await here.ask("projects"))["projects"]} == {
+            "web",
+            "shop",
+        }
+        assert (await here.ask("status"))["rows"] == 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "NEAR(retry deploy)",
+        "retry NEAR/2 deploy",
+        'text: "retry',
+        '"unbalanced',
+        "{text} : retry",
+        "retry*deploy*",
+        "^retry",
+        "ft_0 MATCH 'x'",
+        "'; DROP TABLE row_0; --",
+        "-retry NOT (deploy",
+        "(((((",
+        "\x00retry",
+        " ".join(f"t{number}" for number in range(700)),
+    ],
+)
+async def test_case_33_no_query_is_the_search_engine_s_own_syntax(
+    user_home: Path, query: str
+) -> None:
+    async with desk(user_home) as here:
+        await here.peer.send(here.peer.request("recall", query=query))
+        _, _, error, result = await here.peer.answer()
+        assert error is None or error[1].startswith(("bad_request: ", "too_large: "))
+        assert result is None or isinstance(result["hits"], list)
+        assert len((await here.ask("recall", query="retry"))["hits"]) == 3
+
+
+async def test_case_34_an_answer_carries_the_label_that_its_reader_takes_on(
+    user_home: Path,
+) -> None:
+    async with desk(user_home) as here:
+        told = await here.ask("recall", query="password")
+        assert told["hits"][0]["class"] == "private"
+        assert told["label"] == {"class": "private", "untrusted": False}
+        here.keeper.label = Label(0, False)
+        empty = await here.ask("recall", query="unicorn")
+        assert empty["label"] == {"class": "public", "untrusted": False}
+
+
+async def test_case_3_an_owner_s_words_in_an_untrusted_session_stay_readable_to_owner_only(
+    user_home: Path,
+) -> None:
+    lines = [
+        Line("retry said the owner", untrusted=True, n=0),
+        Line("retry said the agent", untrusted=True, n=1, kind=Kind.ASSISTANT),
+    ]
+    async with desk(user_home, OWNER, lines) as here:
+        found = {
+            policy: [
+                hit["kind"]
+                for hit in (await here.ask("recall", query="retry", untrusted=policy))["hits"]
+            ]
+            for policy in ("include", "owner-only", "exclude")
+        }
+    assert sorted(found["include"]) == ["assistant", "owner"]
+    assert found["owner-only"] == ["owner"]
+    assert found["exclude"] == []
 
 
 async def test_a_caller_whose_log_is_not_read_that_far_is_behind(user_home: Path) -> None:
@@ -285,8 +430,11 @@ async def test_each_answer_leaves_a_line_that_holds_no_query(user_home: Path) ->
     assert here.noted[1]["ids"] == [place_id(LINES[0]), place_id(LINES[1])]
     assert sorted(here.noted[2]["ids"]) == ["a", "b"]
     assert sorted(here.noted[3]["ids"]) == ["shop", "web"]
+    assert [line["sessions"] for line in here.noted] == [["a"], ["a"], [], []]
     for line in here.noted:
-        assert set(line) == {"time", "socket", "uid", "pid", "method", "ids", "label"}
+        assert set(line) == {
+            "time", "socket", "uid", "pid", "method", "ids", "label", "caller", "sessions"
+        }  # fmt: skip
         assert line["socket"] == "agent"
         assert line["label"]["class"] == "internal"
     assert "unicorn" not in here.told.read_text()

@@ -53,12 +53,13 @@ def test_without_a_grant_only_hello_and_status_answer() -> None:
 @pytest.mark.parametrize(
     ("tool", "methods"),
     [
-        ("memory_view", {"notes.view", "notes.list"}),
+        ("memory_view", {"notes.view", "notes.list", "block"}),
         ("memory_create", {"notes.create"}),
         ("memory_str_replace", {"notes.str_replace"}),
         ("memory_insert", {"notes.insert"}),
         ("memory_delete", {"notes.delete"}),
         ("memory_rename", {"notes.rename"}),
+        ("recall_open", {"get"}),
     ],
 )
 def test_each_tool_of_notes_grants_its_methods(tool: str, methods: set[str]) -> None:

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import msgspec
+
 from memoryd.index import Counts, Progress, Status
 from memoryd.index.catalogue import Known, Sums
 from memoryd.index.identity import Seen
@@ -80,8 +82,37 @@ def test_reasons_come_with_the_most_frequent_first() -> None:
         {"why": "a", "rows": 1},
         {"why": "b", "rows": 1},
     ]
-    assert told["behind"] == {"logs": 3, "bytes": 40}
+    assert told["behind"] == {"logs": 3, "bytes": 40, "held": 0}
     assert told["unreadable"] == 2
+
+
+def test_vanished_logs_are_named_the_latest_first_and_so_is_what_is_not_read() -> None:
+    logs = [
+        known("a", state="gone", indexed=3),
+        msgspec.structs.replace(known("b", state="gone", indexed=1), last_ts=1_000),
+        known("c"),
+    ]
+    status = Status(True, "", "g", skipped={"/x": "too old", "/a": "unknown"}, purging=True)
+    told = index_view(status, logs)
+    assert told["vanished"] == [
+        {
+            "source": "codex",
+            "log": "b",
+            "session": "b",
+            "rows": 1,
+            "last_ts": "1970-01-01T00:00:01.000Z",
+        },
+        {"source": "codex", "log": "a", "session": "a", "rows": 3, "last_ts": None},
+    ]
+    assert told["skipped"] == [{"path": "/a", "why": "unknown"}, {"path": "/x", "why": "too old"}]
+    assert told["purging"] is True
+
+
+def test_a_failed_rebuild_is_told_with_its_code() -> None:
+    job = Rebuilding("j", state="failed", error="no room", code="disk_full")
+    told = rebuild_view(job)
+    assert told is not None
+    assert (told["code"], told["error"]) == ("disk_full", "no room")
 
 
 def test_a_rebuild_is_told_while_it_runs_and_after() -> None:

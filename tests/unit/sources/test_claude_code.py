@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memoryd.records import Brought, Called, Kind, Link, Record, Returned, Said
-from memoryd.sources import claude_code
+from memoryd.sources import claude_code, claude_links
 from memoryd.sources.objects import record as read_record
 from tests.support import logs
 
@@ -195,13 +195,40 @@ def test_records_that_are_no_messages(line, items):
         ({"isSidechain": True, "parentUuid": None}, Link("subagent", session="s1")),
         ({"isSidechain": True, "agentId": "a", "parentUuid": "p"}, Link("subagent", session="s1", uuid="p")),
         ({"parentUuid": None, "forkedFrom": {"sessionId": "s0", "messageUuid": "m"}},
+         Link("fork", session="s0", uuid="m", whole=True)),
+        ({"parentUuid": None, "logicalParentUuid": "p", "forkedFrom": {"sessionId": "s0", "messageUuid": "m"}},
          Link("fork", session="s0", uuid="m")),
+        ({"parentUuid": None, "forkedFrom": "s0"}, Link("fork")),
     ],
 )  # fmt: skip
 def test_the_first_named_record_tells_where_a_log_comes_from(more, link):
     line = logs.claude_user("x", uuid="u", **more)
     assert record(line, begun=False).about.link == link
     assert record(line, begun=True).about.link is None
+
+
+def test_a_copied_record_names_the_one_it_copies():
+    forked = {"sessionId": "s0", "messageUuid": "m"}
+    for more, copy_of in (
+        ({"forkedFrom": forked}, "m"),
+        ({"forkedFrom": {"sessionId": "s0"}}, None),
+        ({}, None),
+    ):
+        found = record(logs.claude_user("x", uuid="u", **more))
+        assert (found.uuid, found.copy_of) == ("u", copy_of)
+
+
+@pytest.mark.parametrize(
+    ("raw", "names"),
+    [
+        (b'{"status":"completed","agentId":"a1f8104","content":[]}', ("a1f8104",)),
+        (b'{"status":"completed"}', ()),
+        (b'"Error: agentId x"', ()),
+        (b'{"agentId":7}', ()),
+    ],
+)
+def test_a_result_tells_which_sub_agent_answered(raw, names):
+    assert claude_links.agents(msgspec.Raw(raw)) == names
 
 
 def test_a_title_that_points_into_another_file_is_no_link():
@@ -221,7 +248,7 @@ def test_a_title_that_points_into_another_file_is_no_link():
     ],
 )
 def test_the_path_tells_a_sub_agents_log(log, link):
-    assert claude_code.origin(log) == link
+    assert claude_links.origin(log) == link
 
 
 def test_the_records_own_name_is_handed_on():

@@ -105,6 +105,13 @@ def test_a_single_record_among_others_claims_nothing(tmp_path):
     assert skipped(tmp_path) == {"a.jsonl": "no format that is known"}
 
 
+def test_the_first_sure_record_decides_whatever_comes_after_it(tmp_path):
+    put(tmp_path / "a.jsonl", CLAUDE[: CLAUDE.index(b"\n") + 1])
+    early = found(tmp_path)
+    put(tmp_path / "a.jsonl", CLAUDE[: CLAUDE.index(b"\n") + 1] + CODEX * 20)
+    assert found(tmp_path) == early == {"a.jsonl": "claude-code"}
+
+
 def test_a_large_log_is_told_by_its_beginning(tmp_path, monkeypatch):
     put(tmp_path / "a.jsonl", CLAUDE * 20_000)
     taken = []

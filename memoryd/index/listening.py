@@ -1,0 +1,138 @@
+"""How the fold of one log hears from others: from the graph as it stands, or as was worked out before.
+
+In: records, in file order. Out: labels for the fold (`fold.Kin`), and for each record whether its rows are
+another log's and what is joined onto them. A `Listener` is for records that are new: what it hears goes into
+the log's row, and is checked after the turn. A `Retelling` is for records that are folded once more.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from memoryd.fold import BEFORE_ITEMS, Kin
+from memoryd.index import kinfolk
+from memoryd.index.kinship import Kinship, runs
+from memoryd.index.lineage import Heard
+from memoryd.index.table import Log
+from memoryd.labels import LOWEST, Label
+from memoryd.records import Called, Link, Record, Returned
+from memoryd.sources.base import Adapter
+
+
+class Ear(Kin, Protocol):
+    """What `writer.index_record` needs to know of other logs."""
+
+    copies: bool
+    """Whether rows of this log may be another's, or others have a say in them."""
+    shared: Mapping[int, Label]
+    """By record number, what other logs join onto its rows."""
+
+    def session(self, n: int, session: str) -> None:
+        """Take the session that record `n` names."""
+        ...
+
+    def copied(self, record: Record) -> bool:
+        """Say whether the rows of the next record are another log's."""
+        ...
+
+
+class Listener:
+    """Hears what the graph says now, for one turn of one log."""
+
+    def __init__(
+        self, kinship: Kinship, log: Log, adapter: Adapter, whole: frozenset[int] = frozenset()
+    ) -> None:
+        """Listen for `log`, whose row is completed by `finish`; its links at records `whole` hold all."""
+        self._kinship, self._log, self._adapter, self._whole = kinship, log, adapter, whole
+        self._elders = kinship.elders(log)
+        self._raises: list[tuple[int, int, int, bool]] = []
+        self._skips: list[int] = []
+        self.copies = bool(self._elders)
+        self.shared: Mapping[int, Label] = {}  # new records are no one's copy yet
+
+    def listen_for(self, log: Log) -> None:
+        """Listen for this row from now on: its own records tell it what a first look did."""
+        self._log = log
+
+    def session(self, n: int, session: str) -> None:
+        """Take the session that record `n` names."""
+        self._log.kin.session(n, session)
+
+    def copied(self, record: Record) -> bool:
+        """Say whether the rows of the next record are another log's."""
+        name = record.copy_of or record.uuid
+        found = name is not None and kinfolk.anchor(name) in self._elders
+        if found:
+            self._skips.append(record.n)
+        return found
+
+    def linked(self, n: int, link: Link) -> Label:
+        """Return the label that the log which `link` names had there."""
+        if n in self._whole:
+            link = msgspec.structs.replace(link, whole=True)
+        self._log.kin.link(n, link)
+        return self._hear(n, BEFORE_ITEMS, self._kinship.linked(self._log, n, link))
+
+    def called(self, n: int, call: Called) -> None:
+        """Take note of a call."""
+        self._log.kin.called(n, call)
+
+    def answered(self, n: int, result: Returned) -> Label:
+        """Return what the sub-agents that answered had met."""
+        if not self._log.kin.dispatches:
+            return LOWEST
+        dispatch = self._log.kin.answered(n, result, self._adapter)
+        if dispatch is None:
+            return LOWEST
+        return self._hear(n, result.block, self._kinship.answered(self._log, dispatch))
+
+    def _hear(self, n: int, block: int, label: Label) -> Label:
+        self._raises.append((n, block, *label))
+        return label
+
+    def finish(self) -> None:
+        """Note in the log's row what was heard in this turn and raised it; its steps are complete."""
+        for n, block, level, untrusted in self._raises:
+            if not self._kinship.before(self._log, n).covers(own := Label(level, untrusted)):
+                old = self._log.heard
+                self._log.heard = msgspec.structs.replace(
+                    old, raises=(*old.raises, (n, block, *own))
+                )
+        if self._skips:
+            old = self._log.heard
+            self._log.heard = msgspec.structs.replace(old, skips=_joined(old.skips, self._skips))
+
+
+class Retelling:
+    """Says again what `heard` holds."""
+
+    def __init__(self, heard: Heard) -> None:
+        """Say what `heard` holds, to the fold of its log."""
+        self._raises = {(n, block): Label(level, bit) for n, block, level, bit in heard.raises}
+        self.shared: Mapping[int, Label] = {n: Label(level, bit) for n, level, bit in heard.shared}
+        self._skips = {n for first, last in heard.skips for n in range(first, last + 1)}
+        self.copies = bool(self._skips or self.shared)
+
+    def session(self, n: int, session: str) -> None:
+        """Nothing is learnt twice."""
+
+    def copied(self, record: Record) -> bool:
+        """Say whether the record's rows are another log's."""
+        return record.n in self._skips
+
+    def linked(self, n: int, link: Link) -> Label:  # noqa: ARG002 - the fold's own shape
+        """Return what was heard at a link."""
+        return self._raises.get((n, BEFORE_ITEMS), LOWEST)
+
+    def called(self, n: int, call: Called) -> None:
+        """Nothing is learnt twice."""
+
+    def answered(self, n: int, result: Returned) -> Label:
+        """Return what was heard with a result."""
+        return self._raises.get((n, result.block), LOWEST)
+
+
+def _joined(old: tuple[tuple[int, int], ...], new: list[int]) -> tuple[tuple[int, int], ...]:
+    numbers = [n for first, last in old[-1:] for n in range(first, last + 1)]
+    return (*old[:-1], *runs([*numbers, *new]))

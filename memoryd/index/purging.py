@@ -1,0 +1,123 @@
+"""Rows deleted at once, and their words taken out of the file in small steps.
+
+In: a condition on one class's rows. Out: rows that no query finds, then a file that does not hold them.
+FTS5 deletes in two ways. With its option ``secure-delete`` it takes each word of each row out of the index
+where it stands: thirty times the cost of indexing the same rows, and more the longer the lists are. Without,
+it writes down what is deleted (a third of that cost), and the words stay until segments are merged. So a few
+rows are deleted the first way. Of many, the class is noted as `residue`, and whoever wants the words gone
+(`want`) has the class merged into one segment, which leaves them behind: some seconds a million rows, in
+steps that let others go on, and the same for a log as for a thousand. At last the write-ahead log is emptied.
+"""
+
+import apsw
+
+from memoryd.index.tombs import Values
+from memoryd.points import reached
+
+FEW = 16
+"""Rows up to which each word is taken out where it stands."""
+_PAGES = 100
+"""Pages of a segment that one step writes, some 20 ms."""
+RESIDUE, PURGE = "residue", "purge"
+
+
+def delete(connection: apsw.Connection, c: int, where: str, values: Values) -> int:
+    """Delete the rows of class `c` that the SQL `where` names; return how many. Raises: apsw.Error."""
+    many = int(connection.execute(f"SELECT count(*) FROM row_{c} WHERE {where}", values).get or 0)
+    if not many:
+        return 0
+    sql = f"DELETE FROM ft_{c} WHERE rowid IN (SELECT id FROM row_{c} WHERE {where})"
+    if many <= FEW:
+        connection.execute(sql, values)
+    else:
+        # What waits in memory is written by the option that is in force then: hence the looks at `vocab_`.
+        _flush(connection, c)
+        _secure(connection, c, on=False)
+        connection.execute(sql, values)
+        _flush(connection, c)
+        _secure(connection, c, on=True)
+        _set(connection, RESIDUE, bits(connection, RESIDUE) | 1 << c)
+    connection.execute(f"DELETE FROM row_{c} WHERE {where}", values)
+    return many
+
+
+def _secure(connection: apsw.Connection, c: int, *, on: bool) -> None:
+    connection.execute(f"INSERT INTO ft_{c}(ft_{c}, rank) VALUES ('secure-delete', ?)", (int(on),))
+
+
+def _flush(connection: apsw.Connection, c: int) -> None:
+    connection.execute(f"SELECT 1 FROM vocab_{c} LIMIT 1").fetchall()
+
+
+def bits(connection: apsw.Connection, name: str) -> int:
+    """Return which classes `name` (`RESIDUE` or `PURGE`) stands for, a bit each. Raises: apsw.Error."""
+    return int(connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).get or 0)
+
+
+def _set(connection: apsw.Connection, name: str, value: int) -> None:
+    connection.execute("DELETE FROM meta WHERE key = ?", (name,))
+    if value:
+        connection.execute("INSERT INTO meta(key, value) VALUES (?, ?)", (name, value))
+
+
+def finish(connection: apsw.Connection) -> None:
+    """Do all there is to do at once, in a file that nobody else has open. Raises: apsw.Error."""
+    begun: set[int] = set()
+    want(connection)
+    while step(connection, begun):
+        pass
+
+
+def want(connection: apsw.Connection) -> None:
+    """Have the words of all that was deleted so far taken out; in the caller's transaction.
+
+    Bit 62 stands for the write-ahead log, which is to be emptied in any case. Raises: apsw.Error.
+    """
+    _set(connection, PURGE, bits(connection, RESIDUE) | _WAL)
+
+
+_WAL = 1 << 62
+
+
+def step(connection: apsw.Connection, begun: set[int]) -> bool:
+    """Do one step of what is wanted; say whether there is more to do. Outside of a transaction.
+
+    `begun`: the classes whose merge has begun, kept between steps and lost with the connection.
+    Raises: apsw.Error; apsw.BusyError while a reader looks at an older state: then try again later.
+    """
+    wanted = bits(connection, PURGE)
+    if not wanted:
+        return False
+    classes = wanted & ~_WAL
+    if classes:
+        c = classes.bit_length() - 1
+        if not _merge(connection, c, begun):
+            connection.execute("BEGIN IMMEDIATE")
+            _set(connection, PURGE, wanted & ~(1 << c))
+            _set(connection, RESIDUE, bits(connection, RESIDUE) & ~(1 << c))
+            connection.execute("COMMIT")
+        return True
+    reached("purge: merged")
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    _set(connection, PURGE, 0)
+    reached("purge: done")
+    return False
+
+
+def _merge(connection: apsw.Connection, c: int, begun: set[int]) -> bool:
+    """Merge some pages of a class's segments; say whether there were any to merge.
+
+    A negative count has FTS5 first mark all segments for one merge; a positive one goes on with it, and what
+    is written meanwhile lies beside (https://sqlite.org/fts5.html#the_merge_command).
+    """
+    before, pages = connection.total_changes(), _PAGES if c in begun else -_PAGES
+    connection.execute(f"INSERT INTO ft_{c}(ft_{c}, rank) VALUES ('merge', ?)", (pages,))
+    begun.add(c)
+    more = connection.total_changes() - before >= _NOTHING_MERGED
+    if not more:
+        begun.discard(c)
+    return more
+
+
+_NOTHING_MERGED = 2
+"""Changes from which on a merge has done something, by SQLite's documentation."""

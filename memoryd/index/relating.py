@@ -1,0 +1,107 @@
+"""After a turn: whoever's rows no longer say what the fixpoint over linked logs says is folded once more.
+
+In: the logs that were touched, inside the transaction that touched them. Out: rows, so that what is
+committed never contradicts what is known. A log is folded again from its file up to where it is read, which
+changes nothing but its rows, its label and its counts: what it tells of others is the same as before.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from memoryd.fold import State
+from memoryd.index import identity, table
+from memoryd.index.lineage import Heard
+from memoryd.index.listening import Retelling
+from memoryd.index.settings import Settings
+from memoryd.index.table import Folding, Log, Place
+from memoryd.index.writer import Turn, Writer, index_record, opened, start_of
+from memoryd.points import reached
+from memoryd.sources import LogFile, discover, lines
+from memoryd.sources.lines import Position
+
+Find = Callable[[Place], LogFile | None]
+
+
+def finder(settings: Settings, memory: discover.Memory | None = None) -> Find:
+    """Return a function that opens the way from a log's place to its file, if it is there."""
+    return lambda place: discover.log_at(Path(place.root) / place.log, settings.roots, memory)
+
+
+def settle(writer: Writer, find: Find) -> list[Log]:
+    """Fold again whoever has heard something else than is true now; return their rows as they are then.
+
+    A file that cannot be opened, or is another by now, is left for its own turn. Raises: apsw.Error.
+    """
+    touched, writer.touched = writer.touched, set()
+    changed: list[Log] = []
+    for key, heard in writer.kin.unsettled(touched).items():
+        log = table.load(writer.connection, writer.kin.members[key].id)
+        file = None if log is None else find(log.place)
+        if log is None or file is None:
+            writer.touched.add(key)
+        elif refold(writer, file, log, heard):
+            changed.append(log)
+        else:
+            writer.touched.add(key)
+    return changed
+
+
+def refold(writer: Writer, file: LogFile, log: Log, heard: Heard) -> bool:
+    """Make a log's rows again, as it was read so far, under what it should have heard; say whether it could be.
+
+    Raises: apsw.Error.
+    """
+    try:
+        with opened(file) as (handle, seen):
+            at = log.position.offset
+            if at and not identity.same(handle, seen, log.seen, at, log.marks):
+                return False
+            _again(writer, file, log, heard, handle)
+    except OSError:
+        return False
+    reached("lineage: folded again")
+    return True
+
+
+def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -> None:
+    settings, whole = writer.settings, log.position.records
+    writer.rows.flush()
+    table.delete_rows(writer.connection, log.id, len(settings.classes))
+    log.floor = writer.floors.of(log.key)
+    before, log.label = log.label, start_of(settings, file, log.floor)
+    log.why = None
+    scratch = msgspec.structs.replace(log)
+    turn = Turn(scratch, Folding(State(log.label)), file.root.trusted, 0, Retelling(heard),
+                writer.relabels.of(log.key), tomb=writer.tombs.of(log.key))  # fmt: skip
+    turn.heard = [] if writer.listened else None
+    for batch in lines.read(handle, Position(), file.adapter, log=file.log):
+        for record in batch.records:
+            if record.n < whole:
+                index_record(writer, turn, record)
+        turn.folding.events.clear()
+        if batch.position.records >= whole:
+            break
+        if turn.heard is not None:
+            turn.heard[:] = [one for one in turn.heard if one.calls]
+    if (told := turn.told()) is not None:
+        writer.retold.append(told)
+    writer.rows.flush()
+    log.label, log.why, log.heard = turn.folding.state.label, scratch.why, heard
+    log.peak = log.label if log.peak == before else log.peak.join(log.label)
+    log.decided, log.forgot = writer.relabels.digest(log.key), writer.tombs.mark(log.key)
+    log.indexed, log.left_out = turn.counts.indexed, turn.counts.left_out
+    table.store(writer.connection, log)
+    writer.release(log)
+    writer.kin.put(log)
+
+
+def undecided(writer: Writer) -> list[Log]:
+    """Return the logs whose rows rest on other overrides than those in force."""
+    return [
+        log
+        for log in table.every(writer.connection)
+        if log.state == table.LIVE
+        and (log.decided, log.floor) != (writer.relabels.digest(log.key), writer.floors.of(log.key))
+    ]

@@ -1,0 +1,126 @@
+"""Forget what was learned from records that their owner wants gone.
+
+In: a log, or some of its records. Out: nothing of them in any table: their calls, the lessons that they taught,
+patterns made of those, and what was told and thought of them. A log that was rewritten has several names here
+(`name`, `name.1`, ...); all of them are meant.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import apsw
+
+from memoryd import db
+from memoryd.lessons import row, words
+from memoryd.lessons.retrospective import FOLDER, file_name
+
+Covers = Callable[[int, int, int], bool]
+"""Says of a call, by its record, block and time (ms), whether it goes."""
+_OF_LESSON = ("injection", "feedback", "charge", "refusal")
+
+
+def forget(
+    connection: apsw.Connection,
+    log: str,
+    covers: Covers | None = None,
+    *,
+    home: Path | None = None,
+) -> dict[str, int]:
+    """Delete all that came of a log, or of the calls that `covers` names; return how many went.
+
+    `log` is its key as twelve hexadecimal digits. Its progress stays, so that it is not learned from again.
+    A fix goes where it may tell of a call that does; a pattern where a fix or the lesson behind it does. `home`:
+    the state folder, in which the pages of these sessions are deleted too.
+    """
+    with db.transaction(connection):
+        return gone(connection, log, covers, home=home)
+
+
+def gone(
+    connection: apsw.Connection, log: str, covers: Covers | None, *, home: Path | None
+) -> dict[str, int]:
+    """Do the same in the caller's transaction."""
+    calls = _calls(connection, log, covers)
+    lessons = _taught(connection, calls)
+    fixes = _fixes(connection, calls)
+    for error, project in fixes | {(one.fingerprint, one.project) for one in lessons}:
+        lessons += row.select(
+            connection,
+            "type = 'pattern' AND origin = 'causal' AND fingerprint = ? AND project = ?",
+            (error, project),
+        )
+    deleted = delete(connection, {one.row: one.id for one in lessons})
+    for table in ("call", "charge", "waiting"):
+        connection.executemany(
+            f"DELETE FROM {table} WHERE log = ? AND n = ? AND block = ?",
+            [call[:3] for call in calls],
+        )
+    if covers is None:
+        connection.execute("DELETE FROM waiting WHERE log = ? OR log GLOB ?", _names(log))
+    for session in {call[3] for call in calls}:
+        connection.execute("DELETE FROM retrospective WHERE session = ?", (session,))
+        if home is not None:
+            (home / FOLDER / file_name(session)).unlink(missing_ok=True)
+    return {"calls": len(calls), "lessons": deleted, "fixes": len(fixes)}
+
+
+def delete(connection: apsw.Connection, lessons: dict[int, str]) -> int:
+    """Delete lessons, by row and id, with their words and all that was told and thought of them."""
+    for number, name in lessons.items():
+        words.erase(connection, number)
+        connection.execute("DELETE FROM lesson WHERE row = ?", (number,))
+        for table in _OF_LESSON:
+            connection.execute(f"DELETE FROM {table} WHERE lesson = ?", (name,))
+        connection.execute("UPDATE session SET suggestion = NULL WHERE suggestion = ?", (name,))
+        connection.execute(
+            "UPDATE lesson SET superseded_by = NULL WHERE superseded_by = ?", (name,)
+        )
+    return len(lessons)
+
+
+def _names(log: str) -> tuple[str, str]:
+    return log, f"{log}.*"
+
+
+_Call = tuple[str, int, int, str, str, int]
+
+
+def _calls(connection: apsw.Connection, log: str, covers: Covers | None) -> list[_Call]:
+    found: Iterable[_Call] = connection.execute(
+        "SELECT log, n, block, session, project, at FROM call WHERE log = ? OR log GLOB ?",
+        _names(log),
+    )
+    return [call for call in found if covers is None or covers(call[1], call[2], call[5])]
+
+
+def _taught(connection: apsw.Connection, calls: list[_Call]) -> list[row.Lesson]:
+    taught: list[row.Lesson] = []
+    for name, n, block, *_ in calls:
+        key = f"{name}\0{n}\0{block}"
+        taught += row.select(connection, "call = ? AND origin = 'reflector'", (key,))
+    return taught
+
+
+def _fixes(connection: apsw.Connection, calls: list[_Call]) -> set[tuple[str, str]]:
+    """Delete the fixes that may tell of these calls; return the errors, by project, that they mended.
+
+    A fix tells the steps before its success and names none of them: it may tell of each earlier call of its
+    session.
+    """
+    gone: set[tuple[str, str]] = set()
+    for _, _, _, session, project, at in calls:
+        found = list(
+            connection.execute(
+                "SELECT row, fingerprint FROM fix WHERE project = ? AND session = ? AND at >= ?",
+                (project, session, at),
+            )
+        )
+        for number, fingerprint in found:
+            connection.execute("DELETE FROM fix WHERE row = ?", (number,))
+            gone.add((str(fingerprint), project))
+            connection.execute(
+                "UPDATE lesson SET fix_args = NULL, evidence = max(0, evidence - 1) WHERE project = ? "
+                "AND fingerprint = ? AND type = 'error'",
+                (project, fingerprint),
+            )
+    return gone

@@ -1,0 +1,73 @@
+"""Looks through the whole index, at the start and once a day: a damaged one is set aside and rebuilt.
+
+In: the keeper of the index, its readers. Out: nothing while all is well. At the start tables are held against
+each other, which reads the file once; each day also every word against its text, which costs half of what a
+rebuild does and happens in a reader's thread, so that nobody waits for it.
+"""
+
+from typing import Protocol
+
+import structlog
+import trio
+
+from memoryd.db import Deadline
+from memoryd.errors import MemorydError
+from memoryd.index import schema
+from memoryd.index.search import Reader
+from memoryd.serve.readers import Readers
+
+DAY_S = 86_400.0
+"""How long between two looks."""
+
+log = structlog.get_logger()
+
+
+class Keeper(Protocol):
+    """Who keeps the index, as an inspector sees it."""
+
+    @property
+    def generation(self) -> str:
+        """Return the name of what is served; "" where nothing is."""
+
+    async def served(self) -> None:
+        """Return once an index is served."""
+
+    async def distrust(self) -> None:
+        """Serve nothing, and set the index aside, so that it is rebuilt."""
+
+    async def purge(self) -> None:
+        """Have the words of deleted rows taken out of the file."""
+
+
+async def look_after(keeper: Keeper, readers: Readers, classes: int) -> None:
+    """Look now, and every day; never returns."""
+    words = False
+    while True:
+        await keeper.served()
+        await look(keeper, readers, classes, words=words)
+        words = True
+        await trio.sleep(DAY_S)
+
+
+async def look(keeper: Keeper, readers: Readers, classes: int, *, words: bool) -> None:
+    """Look once; with `words` also have what was deleted taken out of the file."""
+    generation, deadline = keeper.generation, Deadline()
+
+    def work(reader: Reader) -> bool:
+        return schema.healthy(reader.connection, classes, deadline, words=words)
+
+    try:
+        well = await readers.read(work, deadline)
+    except trio.Cancelled:
+        deadline.cancel()
+        raise
+    except MemorydError as error:
+        log.warning("the index could not be looked through", code=error.code)
+        return
+    if generation != keeper.generation:
+        return  # another has taken its place meanwhile
+    if not well:
+        log.warning("the index is damaged; it is set aside and rebuilt")
+        await keeper.distrust()
+    elif words:
+        await keeper.purge()

@@ -1,0 +1,345 @@
+"""Learn from what the index reads: each record once, under the label that the index gave it.
+
+In: an open `lessons.sqlite3`, records as they were read and committed (`Told`), now and then a look at how far
+the index is. Out: calls, lessons, fixes, outcomes, each batch with its progress in one transaction. One thread
+runs everything here but `hear` and `look`.
+
+A log has a name: its key, and once its file was replaced by another, the key and a number. What was missed (a
+kill, a full queue, a database that is new) is read again from the log, up to where the index is. When a session
+comes to rest is told by times that stand in its log, so that a backlog and a live session come to the same.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import chain
+
+import apsw
+import structlog
+
+from memoryd import db
+from memoryd.errors import MemorydError
+from memoryd.index import Known, Settings
+from memoryd.index.forgetting import Erased
+from memoryd.index.heard import Heard, Told
+from memoryd.index.retelling import again
+from memoryd.index.table import LIVE
+from memoryd.labels import Label
+from memoryd.lessons import forget as forgetting
+from memoryd.lessons import raising, settlement, store
+from memoryd.lessons.observe import load, observe_many, save
+from memoryd.lessons.pairing import Pairing, Rows, clean
+from memoryd.records import Record
+from memoryd.serve import naming
+from memoryd.serve.naming import Place
+
+MOST_HELD = 50_000
+"""Records that wait to be learned from; more are dropped, and read again when there is time."""
+_MOST_PAIRINGS = 64
+_MOST_AT_ONCE = 20
+
+log = structlog.get_logger()
+Snapshot = dict[int, Known]
+
+
+class Learner:
+    """What is learned, and how far, in one database."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        connection: apsw.Connection,
+        logs: Callable[[], Snapshot],
+        *,
+        idle_after_s: float = 900,
+    ) -> None:
+        """Go on where `connection` says that learning stopped. `logs`: what the index knows, from any thread."""
+        self._logs = logs
+        self.settings, self.connection = settings, connection
+        self.idle_after = int(idle_after_s * 1_000)
+        self.held = 0
+        self._more = False
+        self._queue: deque[Told | Snapshot] = deque()
+        self._now: Iterator[Told] = iter(())
+        self._places = naming.read(connection)
+        self._pairings: OrderedDict[str, Pairing] = OrderedDict()
+        self._last: dict[str, int] = {}
+        self._written: dict[str, int] = {}
+        self._stumbled: set[int] = set()
+        self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
+        self._twice: dict[str, Pairing] = {}
+
+    def hear(self, told: list[Told]) -> None:
+        """Take over what was read; safe from the thread that reads."""
+        for one in told:
+            if self.held < MOST_HELD:
+                self.held += len(one.heard)
+                self._queue.append(one)
+                self._more = True
+
+    def look(self, known: Snapshot) -> None:
+        """See, once all that was heard is learned from, that nothing up to `known` was missed."""
+        self._queue.append(known)
+        self._more = True
+
+    @property
+    def busy(self) -> bool:
+        """Say whether `step` has something to do."""
+        return self._more or bool(self._queue)
+
+    def progress(self, key: int) -> int:
+        """Return how many records of a log are learned from."""
+        place = self._places.get(key)
+        return 0 if place is None else place.n
+
+    def step(self) -> bool:
+        """Learn from one batch, in one transaction; say whether there is more to do at once.
+
+        Raises: what `db.wrong` knows, with everything taken back; the next look finds what was missed.
+        """
+        told = next(self._now, None)
+        if told is None and self._queue:
+            told = self._next(self._queue.popleft())
+        if told is not None and told.key not in self._stumbled:
+            self._learn(told)
+        self._more = told is not None or bool(self._queue)
+        return self._more
+
+    def due(self, now: int) -> float | None:
+        """Let sessions that have been quiet for long come to rest; return the seconds until the next may."""
+        waiting = sorted(self._quiet())
+        ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
+        for _, session, last in ripe:
+            with db.transaction(self.connection):
+                settlement.rest(self.connection, session, last + self.idle_after)
+        left = waiting[len(ripe) :]
+        return max(0, left[0][0] - now) / 1_000 if left else None
+
+    def news(self) -> list[tuple[str, str, str, Label]]:
+        """Return the lessons that are new since the last call: id, type, project, label."""
+        found = list(
+            self.connection.execute(
+                "SELECT row, id, type, project, level, untrusted FROM lesson WHERE row > ? ORDER BY row",
+                (self._newest,),
+            )
+        )
+        self._newest = max([self._newest, *(int(one[0]) for one in found)])
+        return [
+            (str(name), str(kind), str(project), Label(int(level), bool(untrusted)))
+            for _, name, kind, project, level, untrusted in found
+        ]
+
+    def rest(self, session: str, now: int, *, ended: bool) -> None:
+        """Let a session come to rest because somebody says so."""
+        with db.transaction(self.connection):
+            self._rest(session, now, ended=ended)
+
+    def forget(self, erased: Erased, *, dry: bool) -> dict[str, int]:
+        """Delete what was learned from records that are forgotten, or (`dry`) count it; return how many went.
+
+        What is heard of these logs and not learned yet is dropped: the next look reads it under the new entries.
+        """
+        keys = {self.settings.ids.log_key(*gone.place): gone for gone in erased.logs}
+        counts = {"lessons": 0}
+        home = None if dry else self.settings.home
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            for key, gone in keys.items():
+                covers = None if gone.whole else gone.covers
+                done = forgetting.gone(self.connection, f"{key:012x}", covers, home=home)
+                counts["lessons"] += done["lessons"]
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("ROLLBACK" if dry else "COMMIT")
+        if not dry:
+            queued = [one for one in self._queue if isinstance(one, dict) or one.key not in keys]
+            self._queue.clear()
+            self._queue.extend(queued)
+            self.held = sum(len(one.heard) for one in queued if isinstance(one, Told))
+            self._forget()
+            self._clean()
+        return counts
+
+    def _clean(self) -> None:
+        """Leave no word of what was deleted in the log of the database, in its old copies, or in drafts."""
+        home = self.settings.home
+        for path in (*home.glob(f"{store.NAME}.before-*"), *home.glob("proposals/*.md")):
+            path.unlink(missing_ok=True)
+        with suppress(apsw.BusyError):
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def _quiet(self) -> Iterator[tuple[int, str, int]]:
+        """Yield when each session that has news comes to rest, which, and its last news (ms)."""
+        for session, last in self.connection.execute(
+            "SELECT id, last_at FROM session WHERE id <> '' AND (idle_at IS NULL OR idle_at < last_at)"
+        ):
+            heard = max(int(last), self._written.get(str(session), 0))
+            yield heard + self.idle_after, str(session), int(last)
+
+    def _next(self, given: Told | Snapshot) -> Told | None:
+        """Return what to learn from now; where records before it are missing, those first."""
+        if isinstance(given, dict):
+            self._now = chain.from_iterable(
+                self._again(key, known) for key, known in given.items() if self._behind(key, known)
+            )
+            return next(self._now, None)
+        self.held -= len(given.heard)
+        place = self._places.get(given.key)
+        done = 0 if place is None else place.n
+        if given.anew or given.excluded or given.first == done:
+            return given
+        if place is not None and given.first < done and self._stands(place, given):
+            return given
+        known = self._logs().get(given.key)
+        if known is None:
+            return None
+        self._now = chain(self._again(given.key, known), (given,))
+        return next(self._now, None)
+
+    def _stands(self, place: Place, told: Told) -> bool:
+        """Say whether a batch that was learned from before is still what it was."""
+        last = naming.last_call(self.connection, place.name)
+        return last is None or naming.stands(last, told)
+
+    def _behind(self, key: int, known: Known) -> bool:
+        self._written[known.session] = max(
+            known.seen.mtime_ns // 1_000_000, self._written.get(known.session, 0)
+        )
+        return known.state == LIVE and known.records != self.progress(key)
+
+    def _again(self, key: int, known: Known) -> Iterator[Told]:
+        """Yield what a log holds from its first record; nothing where it cannot be read."""
+        place = self._places.get(key)
+        last = None if place is None else naming.last_call(self.connection, place.name)
+        anew = place is not None and known.records < place.n
+        try:
+            for told in again(self.settings, key, known):
+                if not anew and last is not None and not naming.stands(last, told):
+                    yield from map(naming.anew, again(self.settings, key, known))
+                    return
+                yield naming.anew(told) if anew else told
+        except OSError as error:
+            log.warning("a log cannot be read again for its lessons", errno=error.errno)
+
+    def _learn(self, told: Told) -> None:
+        try:
+            with db.transaction(self.connection):
+                place, pairing = self._begin(told)
+                if not told.excluded:
+                    self._feed(told, place, pairing)
+                    place = Place(place.name, max(place.n, told.end))
+                    save(self.connection, pairing, place.n)
+            self._places[told.key] = place
+        except MemorydError:
+            self._forget()
+            raise
+        except Exception:
+            # One log that trips us up must not keep us from learning from the others.
+            log.exception("a fault while learning from a log")
+            self._forget()
+            self._stumbled.add(told.key)
+
+    def _forget(self) -> None:
+        """Forget what was rolled back."""
+        self._pairings.clear()
+        self._last.clear()
+        self._twice.clear()
+        self._now = iter(())
+        self._places = naming.read(self.connection)
+
+    def _begin(self, told: Told) -> tuple[Place, Pairing]:
+        """Return where a batch goes on, and its log's open calls."""
+        known = self._places.get(told.key)
+        if told.excluded:
+            naming.forget(self.connection, told.key, self.settings.home)
+        place = naming.place(self.connection, told, known, self._logs)
+        pairing = self._pairings.pop(place.name, None)
+        if pairing is None:
+            pairing = Pairing(place.name, place.name)
+            load(self.connection, pairing)
+        self._pairings[place.name] = pairing
+        if len(self._pairings) > _MOST_PAIRINGS:
+            name, _ = self._pairings.popitem(last=False)
+            self._last.pop(name, None)
+        return place, pairing
+
+    def _feed(self, told: Told, place: Place, pairing: Pairing) -> None:
+        """Observe each call that the batch answers, and let the session rest where it does."""
+        if told.first < place.n:
+            self._raise(told, place)
+        last = self._last.get(place.name)
+        before = naming.before(place.name)
+        lesson = _Lesson(self.connection, pairing, before)
+        for heard in told.heard:
+            record, ts = heard.record, heard.record.ts
+            if record.n < place.n:
+                continue
+            if ts is not None and (last is None or ts - last > self.idle_after):
+                lesson.end()
+                self._rested(clean(heard.session), ts)
+            last = last if ts is None else max(ts, last or ts)
+            lesson.add(heard, last or told.written)
+            if record.rest is not None:
+                lesson.end()
+                ended = record.rest == "end"
+                self._rest(pairing.session, ts or last or told.written, ended=ended)
+        lesson.end()
+        if last is not None:
+            self._last[place.name] = last
+        self._written[pairing.session] = max(told.written, self._written.get(pairing.session, 0))
+
+    def _raise(self, told: Told, place: Place) -> None:
+        """Raise what is known of a log's calls to the labels that a second reading gives them."""
+        if told.first == 0:
+            self._twice.pop(place.name, None)
+        pairing = self._twice.setdefault(place.name, Pairing(place.name, place.name))
+        known = [one for one in told.heard if one.record.n < place.n]
+        for heard in known:
+            pairing.place(heard.session, heard.project or "")
+            for seen in pairing.feed(heard.record, heard.rows, heard.after, told.written):
+                raising.to(self.connection, seen)
+        if told.end >= place.n:
+            self._twice.pop(place.name, None)
+
+    def _rested(self, session: str, now: int) -> None:
+        """Let a session rest that was quiet for long before `now`."""
+        found = self.connection.execute("SELECT last_at FROM session WHERE id = ?", (session,)).get
+        if found is not None and now - int(found) > self.idle_after:
+            self._rest(session, int(found) + self.idle_after, ended=False)
+
+    def _rest(self, session: str, now: int, *, ended: bool) -> None:
+        """Settle a session that has had news since it rested last, or that has ended."""
+        found = self.connection.execute(
+            "SELECT idle_at IS NULL OR idle_at < last_at, last_at, ended FROM session WHERE id = ?",
+            (session,),
+        ).get
+        if found is not None and (found[0] or (ended and not found[2])):
+            settlement.rest(self.connection, session, max(now, int(found[1])), ended=ended)
+
+
+class _Lesson:
+    """Records of one log that are learned from together, as long as it is one session that speaks."""
+
+    def __init__(self, connection: apsw.Connection, pairing: Pairing, before: str | None) -> None:
+        self._connection, self._pairing, self._before = connection, pairing, before
+        self._heard: list[tuple[Record, Rows, Label, int]] = []
+        self._whose: tuple[str, str | None] | None = None
+
+    def add(self, heard: Heard, now: int) -> None:
+        """Take a record; `now` stands in where it tells no time."""
+        whose = (heard.session, heard.project)
+        if whose != self._whose:
+            self.end()
+            self._pairing.place(heard.session, heard.project or "")
+            self._whose = whose
+        self._heard.append((heard.record, heard.rows, heard.after, now))
+
+    def end(self) -> None:
+        """Observe the calls that were answered."""
+        seen = self._pairing.feed_many(self._heard)
+        self._heard.clear()
+        if self._before is not None:
+            seen = [one for one in seen if not naming.known(self._connection, self._before, one)]
+        if seen:
+            observe_many(self._connection, seen)

@@ -1,0 +1,56 @@
+"""One turn of the thread that writes the index, and who is told what it read.
+
+In: an open index. Out: `Turn`: what was read, and how the index is after it.
+"""
+
+from typing import NamedTuple, Protocol
+
+from memoryd.index import Counts, Index
+from memoryd.index.fresh import Fresh
+from memoryd.index.heard import Told as Heard
+
+
+class Listener(Protocol):
+    """Who learns from the records that the index reads."""
+
+    def hear(self, told: list[Heard]) -> None:
+        """Take over what was read and committed."""
+
+    def look(self) -> None:
+        """See that nothing was missed: everything on the disk is read."""
+
+
+class Turn(NamedTuple):
+    """What one call of the writer's thread came to, and how the index is after it."""
+
+    counts: Counts
+    more: bool
+    wait: float | None
+    ready: bool
+    why: str
+    generation: str
+    fault: str
+    fresh: list[Fresh]
+    told: list[Heard]
+
+
+def take(open_index: Index, sweep: bool, followed: bool) -> Turn:
+    """Look at all folders if it is time, read what has changed, tell how things are.
+
+    `followed`: somebody wants to know what came in.
+    """
+    if sweep:
+        open_index.sweep()
+    mark = open_index.mark() if followed else 0
+    counts, more = open_index.catch_up()
+    return Turn(
+        counts,
+        more,
+        open_index.wait(),
+        open_index.ready,
+        open_index.why,
+        open_index.generation,
+        open_index.fault,
+        open_index.fresh(mark) if followed and counts.indexed else [],
+        open_index.take_told(),
+    )

@@ -1,0 +1,301 @@
+"""Learning from what the index reads: once, in order, whatever comes between."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from memoryd import db
+from memoryd.errors import DiskFull
+from memoryd.index.heard import Told
+from memoryd.index.retelling import again
+from memoryd.lessons import forget, ledger
+from memoryd.lessons.plan import Ask
+from memoryd.lessons.reader import Reader
+from memoryd.serve import learning
+from tests.support.classroom import START, Classroom, Script
+
+DAY = 86_400_000
+
+
+def loop(session: str = "s1") -> Script:
+    """A failure, an edit, the fix; hours later the same again, and the end."""
+    script = Script(session).owner("the build fails").fail().edit().good().owner("thanks")
+    script.later(3 * 3_600_000).owner("again").fail().edit("src/b.ts").good()
+    return script.end()
+
+
+@pytest.fixture
+def room(user_home: Path):
+    with Classroom(user_home) as made:
+        yield made
+
+
+def test_a_failure_becomes_a_lesson_and_its_fix_a_pattern(room: Classroom):
+    room.write("a.jsonl", loop())
+    room.learn()
+    assert room.rows("SELECT type, origin, evidence, recurrence FROM lesson ORDER BY row") == [
+        ("error", "reflector", 2, 0),
+        ("pattern", "causal", 2, 0),
+    ]
+    assert room.rows("SELECT ended FROM session") == [(1,)]
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_backlog_and_live_give_the_same_rows(tmp_path: Path, step: int):
+    scripts = {"a.jsonl": loop(), "b.jsonl": loop("s2")}
+    told = []
+    for live in (False, True):
+        home = tmp_path / "home"  # one path: the names of logs and lessons come of it
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir()
+        with Classroom(home) as room:
+            for name, script in scripts.items():
+                size = len(script.lines)
+                for upto in range(step, size + step, step) if live else (size,):
+                    room.write(name, script, upto=0) if upto == step else None
+                    room.append(name, script, upto - step if live else 0, min(upto, size))
+                    room.learn()
+            room.learn(START + DAY)
+            told.append(room.told())
+    for name, rows in told[0].items():
+        assert told[1][name] == rows, name
+
+
+def test_nothing_is_learned_twice_when_a_kill_comes_between_index_and_lessons(tmp_path: Path):
+    script, told = loop(), []
+    size = len(script.lines)
+    for killed in (False, True):
+        home = tmp_path / "home"
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir()
+        with Classroom(home) as room:
+            room.write("a.jsonl", script, upto=0 if killed else size)
+            for upto in range(1, size + 1) if killed else ():
+                room.append("a.jsonl", script, upto - 1, upto)
+                room.read()
+                if upto % 2:
+                    room.study()  # else: committed by the index, and lost on the way
+                room.again()
+            room.learn(START + DAY)
+            told.append(room.told())
+    assert told[1] == told[0]
+
+
+def test_a_new_database_learns_from_an_index_that_is_there(room: Classroom):
+    room.write("a.jsonl", loop())
+    room.learn(START + DAY)
+    before = room.told()
+    room.close()
+    room.path.unlink()
+    room.open()
+    assert room.rows("SELECT count(*) FROM call") == [(0,)]
+    room.learn(START + DAY)
+    assert room.told() == before
+
+
+def test_what_is_read_again_has_the_labels_that_the_index_gave(room: Classroom):
+    script = (
+        Script("s1").fail(cls="private").fail("make x", text="x.c:1: error: no", untrusted=True)
+    )
+    room.write("a.jsonl", script)
+    room.read()
+    heard = [one for told in room.index.take_told() for one in told.heard]
+    told = [one for one in room.learner._queue if isinstance(one, Told)]
+    heard = [one for each in told for one in each.heard]
+    ((key, known),) = room.index.known().items()
+    twice = [one for each in again(room.learner.settings, key, known) for one in each.heard]
+    assert [(h.record.n, h.after, h.session, h.project) for h in twice] == [
+        (h.record.n, h.after, h.session, h.project) for h in heard
+    ]
+    assert twice[-1].after == known.label
+    assert known.label.level == 2
+
+
+def test_a_lesson_has_the_label_that_includes_the_result_that_taught_it(room: Classroom):
+    room.write("a.jsonl", Script("s1").fail(cls="private", untrusted=True))
+    room.learn()
+    assert room.rows("SELECT level, untrusted FROM lesson") == [(2, 1)]
+
+
+def test_a_log_that_moves_is_not_learned_from_again(room: Classroom):
+    script = loop()
+    room.write("a.jsonl", script)
+    room.learn()
+    before = room.told()
+    (room.world.sessions / "deep").mkdir()
+    (room.world.sessions / "a.jsonl").rename(room.world.sessions / "deep" / "b.jsonl")
+    room.learn()
+    after = room.told()
+    assert len(after["call"]) == len(before["call"])
+    assert len(after["lesson"]) == len(before["lesson"])
+    (name,) = {row[0] for row in after["call"]}
+    assert name == f"{next(iter(room.index.known())):012x}"
+    assert all(row[10].startswith(name) for row in after["lesson"] if row[1] == "error")
+    assert [row[0] for row in after["progress"]] == [name]
+
+
+def test_a_copy_of_a_log_that_is_still_there_takes_nothing_over(room: Classroom):
+    room.write("a.jsonl", loop())
+    room.write("b.jsonl", loop())
+    room.learn()
+    assert len({row[0] for row in room.told()["call"]}) == 2
+
+
+def test_a_rewritten_log_teaches_what_is_new_in_it(room: Classroom):
+    script = Script("s1").fail().edit()
+    room.write("a.jsonl", script)
+    room.learn()
+    other = Script("s1").fail().fail("cargo build", text="error[E0433]: failed to resolve")
+    path = room.world.sessions / "a.jsonl"
+    path.unlink()
+    room.write("a.jsonl", other)
+    os.utime(path, ns=(1, 1))
+    room.learn()
+    assert room.rows("SELECT code FROM lesson ORDER BY row") == [("TS2304",), ("E0433",)]
+    assert [name[12:] for (name,) in room.rows("SELECT DISTINCT log FROM call ORDER BY log")] == [
+        "",
+        ".1",
+    ]
+    assert len(room.rows("SELECT * FROM call WHERE ok = 0")) == 2
+
+
+def test_a_log_rewritten_while_nobody_looked_is_known_by_its_last_call(room: Classroom):
+    room.write("a.jsonl", Script("s1").fail())
+    room.learn()
+    room.close()
+    (room.world.state / "index" / "memory.sqlite3").unlink()
+    fresh = (
+        Script("s1").fail("cargo build", text="error[E0433]: failed to resolve").edit().good("ls")
+    )
+    room.write("a.jsonl", fresh)
+    room.open()
+    room.learn()
+    assert [code for (code,) in room.rows("SELECT code FROM lesson ORDER BY row")] == [
+        "TS2304",
+        "E0433",
+    ]
+
+
+def test_what_is_dropped_for_want_of_room_is_learned_later(room: Classroom, monkeypatch):
+    monkeypatch.setattr(learning, "MOST_HELD", 0)
+    room.write("a.jsonl", loop())
+    room.read()
+    room.study()
+    assert room.rows("SELECT count(*) FROM call") == [(0,)]
+    monkeypatch.undo()
+    room.learn()
+    assert room.rows("SELECT count(*) FROM call") == [(6,)]
+
+
+def test_a_full_disk_takes_a_batch_back_and_the_next_look_finds_it(room: Classroom, monkeypatch):
+    room.write("a.jsonl", loop())
+    room.read()
+
+    def full(*_: object) -> None:
+        raise DiskFull("no room left on the device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(learning, "save", full)
+        with pytest.raises(DiskFull):
+            room.study()
+    assert room.rows("SELECT count(*) FROM call") == [(0,)]
+    room.learn()
+    assert room.rows("SELECT count(*) FROM call") == [(6,)]
+
+
+def test_a_log_that_trips_us_up_keeps_no_other_from_being_learned(room: Classroom, monkeypatch):
+    room.write("a.jsonl", Script("bad").fail())
+    room.write("b.jsonl", Script("good").fail())
+    observe = learning.observe_many
+
+    def stumble(connection, seen):
+        if seen[0].session == "bad":
+            raise KeyError("ours")
+        return observe(connection, seen)
+
+    monkeypatch.setattr(learning, "observe_many", stumble)
+    room.learn()
+    assert room.rows("SELECT session FROM call") == [("good",)]
+
+
+def test_a_session_rests_when_it_has_been_quiet_and_only_then(room: Classroom):
+    room.write("a.jsonl", Script("s1").fail().edit().good())
+    path = room.world.sessions / "a.jsonl"
+    written = START + 7 * DAY
+    os.utime(path, ns=(written * 1_000_000, written * 1_000_000))
+    room.learn()
+    wait = room.learner.due(written + 100_000)
+    assert wait == pytest.approx(800)
+    assert room.rows("SELECT idle_at FROM session") == [(None,)]
+    assert room.learner.due(written + 900_000) is None
+    last, idle = room.rows("SELECT last_at, idle_at FROM session")[0]
+    assert idle - last == 900_000
+    assert room.rows("SELECT count(*) FROM lesson WHERE type = 'pattern'") == [(1,)]
+
+
+def test_an_excluded_project_is_forgotten(user_home: Path):
+    with Classroom(user_home) as room:
+        script = Script("s1", project="/w/private").fail()
+        room.write("a.jsonl", script)
+        room.learn()
+        assert room.rows("SELECT count(*) FROM lesson") == [(1,)]
+        (key,) = room.index.known()
+        told = Told(key, 0, 0, [], START, excluded=True)
+        room.learner.hear([told])
+        room.study()
+        assert room.rows("SELECT count(*) FROM lesson") == [(0,)]
+        assert room.rows("SELECT count(*) FROM call") == [(0,)]
+
+
+def test_forget_takes_a_lesson_with_all_that_stands_on_it(room: Classroom):
+    room.write("a.jsonl", loop())
+    room.write("b.jsonl", Script("s2", at=START + DAY).fail("make", text="make: *** no rule"))
+    room.learn(START + 3 * DAY)
+    lesson = room.rows("SELECT id FROM lesson ORDER BY row")[0][0]
+    asked = Ask(query="build fails", session="s9", project="/w/app", now=START + 4 * DAY)
+    told = ledger.block(room.learner.connection, Reader(3, owner=True), asked)
+    assert told.shown
+    key = next(k for k, known in room.index.known().items() if known.place.log == "a.jsonl")
+    page = room.world.state / "retrospectives" / "s1.md"
+    page.parent.mkdir(mode=0o700)
+    page.write_text("npm run build")
+    counts = forget.forget(room.learner.connection, f"{key:012x}", home=room.learner.settings.home)
+    assert counts["calls"] == 6
+    assert counts["lessons"] == 2
+    assert room.rows("SELECT session FROM call") == [("s2",)]
+    assert not page.exists()
+    left = {
+        table: room.rows(f"SELECT count(*) FROM {table}")[0][0]
+        for table in ("injection", "fix", "charge", "waiting")
+    }
+    assert left == dict.fromkeys(left, 0)
+    assert room.rows("SELECT count(*) FROM lesson WHERE content LIKE '%make%'") == [(1,)]
+    room.learn()
+    assert (lesson,) not in room.rows("SELECT id FROM lesson")
+
+
+def test_forget_of_some_records_leaves_the_others(room: Classroom):
+    script = Script("s1").fail().fail("make", text="make: *** no rule to make target x")
+    room.write("a.jsonl", script)
+    room.learn()
+    ((key, _),) = room.index.known().items()
+    n = room.rows("SELECT min(n) FROM call")[0][0]
+    covers = lambda at, block, ts: at == n  # noqa: E731 - one line says it
+    assert forget.forget(room.learner.connection, f"{key:012x}", covers)["lessons"] == 1
+    assert room.rows("SELECT tool, summary FROM call") == [("bash", "make")]
+
+
+def test_a_busy_database_stops_nothing_for_good(room: Classroom):
+    room.write("a.jsonl", loop())
+    room.read()
+    other = db.writer(room.path)
+    room.learner.connection.set_busy_timeout(0)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Exception, match="another process"):
+        room.study()
+    other.execute("ROLLBACK")
+    other.close()
+    room.learn()
+    assert room.rows("SELECT count(*) FROM call") == [(6,)]
