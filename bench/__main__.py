@@ -33,6 +33,7 @@ MEASURES = (
     "trees",
     "notes",
     "lessons",
+    "linked",
     "forget",
     "mcp",
 )

@@ -157,8 +157,9 @@ class Client:
                 await link.ask("subscribe", self._topics)
         if patience.cancelled_caught:
             raise errors.TimedOut("memoryd does not say hello", remedy="see `bxctl status`")
-        self._link = link
-        self._linked.set()
+        if not link.closed:  # it may have said hello and left
+            self._link = link
+            self._linked.set()
         if first:
             task_status.started()
         elif self._topics is not None:
@@ -224,11 +225,12 @@ class _Link:
         self._more = trio.Event()
         self._asked: dict[int, _Answer] = {}
         self._msgid = 0
-        self._closed = False
+        self.closed = False
 
     async def ask(self, method: str, args: Mapping[str, Any]) -> Any:
         """Return the answer. Raises: what the daemon says; Unavailable when it goes away."""
-        if self._closed:
+        if self.closed:
+            await trio.lowlevel.checkpoint()
             raise _gone()
         self._msgid = msgid = (self._msgid + 1) & 0xFFFFFFFF
         answer = self._asked[msgid] = _Answer()
@@ -270,7 +272,7 @@ class _Link:
 
     def close(self) -> None:
         """Tell everybody who waits for an answer that there will be none."""
-        self._closed = True
+        self.closed = True
         self._lost()
         for answer in self._asked.values():
             if not answer.done.is_set():

@@ -83,6 +83,11 @@ TOOLS = {
     "get": "recall_open",
     "notes.view": "memory_view",
     "notes.list": "memory_view",
+    # What these answer, or refuse, tells of the note that is there: to make them above is to look.
+    "notes.str_replace": "memory_view",
+    "notes.insert": "memory_view",
+    "notes.delete": "memory_view",
+    "notes.rename": "memory_view",
     **{
         f"lessons.{name}": f"lesson_{name}"
         for name in (
@@ -91,7 +96,7 @@ TOOLS = {
         )
     },
 }  # fmt: skip
-"""The methods whose cells the gate looks up, by the tool whose rows they share; edits are the notes' own."""
+"""The methods whose cells the gate looks up, by the tool whose rows they share; what edits may do, notes decide."""
 
 
 class Verdict(NamedTuple):

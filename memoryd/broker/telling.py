@@ -26,7 +26,7 @@ def done(tool: Tool, answer: Answer, lowest: str) -> Answer:
         "is_error": False,
         "text": _TEXTS.get(tool.method, _anything)(answer),
         "label": label,
-        "structured": {"ok": True, "label": label, **answer},
+        "structured": {**answer, "ok": True, "label": label},
     }
     if isinstance(answer.get("hash"), str):
         told["hash"] = answer["hash"]

@@ -88,10 +88,9 @@ def settled(following: Following) -> None:
     mark = writer.rows.mark()
     try:
         with db.transaction(following.connection):
-            for log in undecided(writer):
-                file = following.find(log.place)
-                if file is not None and refold(writer, file, log, log.heard):
-                    changed.append(log)
+            wanted = ((following.find(log.place), log) for log in undecided(writer))
+            there = [(file, log, log.heard) for file, log in wanted if file is not None]
+            changed += refold(writer, there)
     except BaseException:
         writer.forget(mark)
         raise

@@ -24,13 +24,15 @@ _MOST_KEPT = 20_000
 class Term(msgspec.Struct, frozen=True):
     """One thing to look for: the FTS5 string that finds it, and the index's tokens that it becomes.
 
-    `parts`: the words of an identifier, to look for beside it or in its stead.
+    `parts`: the words of an identifier, to look for beside it or in its stead. `column`: which one of the
+    index it stands in, 0 the text, 1 the `grams`.
     """
 
     match: str
     tokens: tuple[str, ...]
     prefix: bool = False
     parts: tuple["Term", ...] = ()
+    column: int = 0
 
     @property
     def word(self) -> bool:
@@ -101,10 +103,10 @@ class Figures:
         return self._projects
 
     def _averages(self, level: int) -> Size:
-        # FTS5 keeps its row count and each column's total length in record 1, as two varints.
+        # FTS5 keeps its row count and each column's total length in record 1, as varints.
         block = self._connection.execute(f"SELECT block FROM ft_{level}_data WHERE id = 1").get
         numbers = _varints(block) if isinstance(block, bytes) else []
-        return Size(*numbers) if len(numbers) == 2 else Size(0, 0)
+        return Size(numbers[0], sum(numbers[1:])) if len(numbers) == 3 else Size(0, 0)
 
     def _counted(self, level: int, inside: Where) -> Size:
         sql = f"SELECT count(*), sum(r.dl) FROM row_{level} r WHERE true{inside.sql}"

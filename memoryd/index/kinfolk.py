@@ -53,6 +53,14 @@ class Dispatch(msgspec.Struct, array_like=True):
     told: bool = False
     answers: list[tuple[int, int]] = []
 
+    def answered(self, n: int, result: Returned, adapter: Adapter) -> None:
+        """Take note of an answer, and of whom it names."""
+        if result.more is not None and memoryview(result.more):
+            names = adapter.agents(result.more)[:_MOST_IDS]
+            self.ids += [call_hash(name) for name in names]
+            self.told = self.told or bool(names)
+        self.answers.append((n, result.block))
+
 
 class Told(msgspec.Struct, array_like=True):
     """All that a log tells of others. `first` is the anchor of its first named record, 0 if none is named."""
@@ -74,30 +82,18 @@ class Told(msgspec.Struct, array_like=True):
             if link.how == "fork" and link.session == session and at == n - 1 and not link.whole:
                 self.links[-1] = (at, msgspec.structs.replace(link, whole=True))
 
-    def called(self, n: int, call: Called) -> None:
-        """Take note of a call if sub-agents may answer it."""
-        kind = DISPATCHERS.get(call.tool)
-        if kind is not None and call.call is not None:
-            names = [
-                v for v in argument_values(call.args) if len(v) <= _LONGEST_ID and not v.isspace()
-            ]
-            ids = [call_hash(name) for name in names[:_MOST_IDS]]
-            self.dispatches.append(Dispatch(call_hash(call.call), n, kind, ids))
+    def called(self, n: int, name: str, call: Called) -> Dispatch:
+        """Take note of a call that sub-agents may answer, under its id."""
+        found = [v for v in argument_values(call.args) if len(v) <= _LONGEST_ID and not v.isspace()]
+        ids = [call_hash(one) for one in found[:_MOST_IDS]]
+        dispatch = Dispatch(call_hash(name), n, DISPATCHERS[call.tool], ids)
+        self.dispatches.append(dispatch)
+        return dispatch
 
-    def answered(self, n: int, result: Returned, adapter: Adapter) -> Dispatch | None:
-        """Take note of an answer and return its call, if it is one of a sub-agent."""
-        if result.call is None:
-            return None
-        hashed = call_hash(result.call)
-        for dispatch in reversed(self.dispatches):
-            if dispatch.call == hashed:
-                if result.more is not None and memoryview(result.more):
-                    names = adapter.agents(result.more)[:_MOST_IDS]
-                    dispatch.ids += [call_hash(name) for name in names]
-                    dispatch.told = dispatch.told or bool(names)
-                dispatch.answers.append((n, result.block))
-                return dispatch
-        return None
+    def called_before(self, name: str) -> Dispatch | None:
+        """Return the latest call with this id that sub-agents may answer."""
+        hashed = call_hash(name)
+        return next((one for one in reversed(self.dispatches) if one.call == hashed), None)
 
     def answered_since(self, n: int) -> bool:
         """Say whether sub-agents answered in record `n` or later."""

@@ -12,6 +12,7 @@ import msgspec
 
 from memoryd.fold import BEFORE_ITEMS, Kin
 from memoryd.index import kinfolk
+from memoryd.index.kinfolk import DISPATCHERS, Dispatch
 from memoryd.index.kinship import Kinship, runs
 from memoryd.index.lineage import Heard
 from memoryd.index.table import Log
@@ -46,6 +47,8 @@ class Listener:
         """Listen for `log`, whose row is completed by `finish`; its links at records `whole` hold all."""
         self._kinship, self._log, self._adapter, self._whole = kinship, log, adapter, whole
         self._elders = kinship.elders(log)
+        self._open: dict[str, Dispatch] = {}
+        self._older = bool(log.kin.dispatches)
         self._raises: list[tuple[int, int, int, bool]] = []
         self._skips: list[int] = []
         self.copies = bool(self._elders)
@@ -76,15 +79,19 @@ class Listener:
 
     def called(self, n: int, call: Called) -> None:
         """Take note of a call."""
-        self._log.kin.called(n, call)
+        if call.tool in DISPATCHERS and call.call is not None:
+            self._open[call.call] = self._log.kin.called(n, call.call, call)
 
     def answered(self, n: int, result: Returned) -> Label:
         """Return what the sub-agents that answered had met."""
-        if not self._log.kin.dispatches:
+        if result.call is None or not (self._open or self._older):
             return LOWEST
-        dispatch = self._log.kin.answered(n, result, self._adapter)
+        dispatch = self._open.get(result.call)
+        if dispatch is None and self._older:
+            dispatch = self._log.kin.called_before(result.call)
         if dispatch is None:
             return LOWEST
+        dispatch.answered(n, result, self._adapter)
         return self._hear(n, result.block, self._kinship.answered(self._log, dispatch))
 
     def _hear(self, n: int, block: int, label: Label) -> Label:

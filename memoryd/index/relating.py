@@ -5,8 +5,9 @@ committed never contradicts what is known. A log is folded again from its file u
 changes nothing but its rows, its label and its counts: what it tells of others is the same as before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,40 +36,54 @@ def settle(writer: Writer, find: Find) -> list[Log]:
     A file that cannot be opened, or is another by now, is left for its own turn. Raises: apsw.Error.
     """
     touched, writer.touched = writer.touched, set()
-    changed: list[Log] = []
+    wanted: list[_Refold] = []
     for key, heard in writer.kin.unsettled(touched).items():
         log = table.load(writer.connection, writer.kin.members[key].id)
         file = None if log is None else find(log.place)
         if log is None or file is None:
             writer.touched.add(key)
-        elif refold(writer, file, log, heard):
-            changed.append(log)
         else:
-            writer.touched.add(key)
+            wanted.append(_Refold(file, log, heard))
+    changed = refold(writer, wanted)
+    writer.touched |= {one.log.key for one in wanted} - {log.key for log in changed}
     return changed
 
 
-def refold(writer: Writer, file: LogFile, log: Log, heard: Heard) -> bool:
-    """Make a log's rows again, as it was read so far, under what it should have heard; say whether it could be.
+class _Refold(NamedTuple):
+    file: LogFile
+    log: Log
+    heard: Heard
 
-    Raises: apsw.Error.
+
+def refold(writer: Writer, wanted: Iterable[tuple[LogFile, Log, Heard]]) -> list[Log]:
+    """Make logs' rows again, as they were read so far, under what they should have heard.
+
+    Returns those whose files could be opened and are still the ones that were read. Raises: apsw.Error, OSError
+    for one that breaks off: then nothing of this may be committed.
     """
+    able = [one for one in wanted if _is_there(one[0], one[1])]
+    writer.rows.flush()
+    numbers = [log.id for _, log, _ in able]
+    table.delete_rows_of(writer.connection, numbers, len(writer.settings.classes))
+    for file, log, heard in able:
+        with opened(file) as (handle, _):
+            _again(writer, file, log, heard, handle)
+        reached("lineage: folded again")
+    writer.rows.flush()
+    return [log for _, log, _ in able]
+
+
+def _is_there(file: LogFile, log: Log) -> bool:
+    at = log.position.offset
     try:
         with opened(file) as (handle, seen):
-            at = log.position.offset
-            if at and not identity.same(handle, seen, log.seen, at, log.marks):
-                return False
-            _again(writer, file, log, heard, handle)
+            return not at or identity.same(handle, seen, log.seen, at, log.marks)
     except OSError:
         return False
-    reached("lineage: folded again")
-    return True
 
 
 def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -> None:
     settings, whole = writer.settings, log.position.records
-    writer.rows.flush()
-    table.delete_rows(writer.connection, log.id, len(settings.classes))
     log.floor = writer.floors.of(log.key)
     before, log.label = log.label, start_of(settings, file, log.floor)
     log.why = None
@@ -87,7 +102,6 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
             turn.heard[:] = [one for one in turn.heard if one.calls]
     if (told := turn.told()) is not None:
         writer.retold.append(told)
-    writer.rows.flush()
     log.label, log.why, log.heard = turn.folding.state.label, scratch.why, heard
     log.peak = log.label if log.peak == before else log.peak.join(log.label)
     log.decided, log.forgot = writer.relabels.digest(log.key), writer.tombs.mark(log.key)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
+from memoryd.index.grams import column
 from memoryd.labels import Label
 from memoryd.records import Kind
 from memoryd.redact import secrets_many
@@ -118,14 +119,14 @@ class Rows:
         )
 
     def _insert(self, level: int, ids: list[int], texts: list[str]) -> None:
-        sql = f"INSERT INTO ft_{level}(rowid, text) VALUES (?, ?)"
+        sql = f"INSERT INTO ft_{level}(rowid, text, grams) VALUES (?, ?, ?)"
         try:
-            self._connection.executemany(sql, zip(ids, texts, strict=True))
+            self._connection.executemany(sql, zip(ids, texts, map(column, texts), strict=True))
         except UnicodeEncodeError:
             # Half a surrogate pair, from arguments that were JSON in a string: no UTF-8 can hold it.
             self._connection.execute(f"DELETE FROM ft_{level} WHERE rowid >= ?", (ids[0],))
-            clean = map(storable, texts)
-            self._connection.executemany(sql, zip(ids, clean, strict=True))
+            clean = [storable(text) for text in texts]
+            self._connection.executemany(sql, zip(ids, clean, map(column, clean), strict=True))
 
 
 def storable(text: str) -> str:
@@ -134,11 +135,13 @@ def storable(text: str) -> str:
 
 
 def tokens(size: bytes) -> int:
-    """Return the number of tokens that FTS5 noted for a row: one variable-length integer."""
-    number = 0
+    """Return the number of tokens that FTS5 noted for a row: a variable-length integer a column."""
+    total = number = 0
     for byte in size:
         number = number << 7 | byte & 0x7F
-    return number
+        if byte < 0x80:
+            total, number = total + number, 0
+    return total
 
 
 @lru_cache(maxsize=1 << 14)

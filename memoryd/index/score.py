@@ -41,7 +41,7 @@ class Scorer:
     def __init__(self, connection: apsw.Connection) -> None:
         """Register the functions on `connection`."""
         self.counts: Counts = {}
-        self._weights: tuple[tuple[int, float], ...] = ()
+        self._weights: tuple[tuple[int, int, float], ...] = ()
         self._weight = self._base = self._slope = 0.0
         for name, function in (
             (FUNCTION, self._many),
@@ -51,14 +51,24 @@ class Scorer:
             connection.register_fts5_function(name, function)  # type: ignore[arg-type]  # called with one number each; apsw types any
 
     def load(
-        self, weights: Sequence[float], first: int, average: float, *, counting: bool = False
+        self,
+        weights: Sequence[float],
+        first: int,
+        average: float,
+        *,
+        columns: Sequence[int] = (),
+        counting: bool = False,
     ) -> str:
         """Return the function's name once it scores by `weights` of the phrases from number `first` on.
 
-        `average`: the length of a row in tokens. `counting`: rows scored from now on are told in `counts`.
+        `average`: the length of a row in tokens. `columns`: where each phrase stands, by default all in the
+        first. `counting`: rows scored from now on are told in `counts`.
         """
         self.counts = {}
-        self._weights = tuple(enumerate(weights, first))
+        self._weights = tuple(
+            (phrase, columns[place] if columns else 0, weight)
+            for place, (phrase, weight) in enumerate(enumerate(weights, first))
+        )
         self._weight = weights[0]
         self._base = K1 * (1 - B)
         self._slope = K1 * B / average
@@ -76,8 +86,8 @@ class Scorer:
         below = self._base + self._slope * length
         offsets = api.phrase_column_offsets
         total = 0.0
-        for phrase, weight_ in self._weights:
-            found = len(offsets(phrase, 0))
+        for phrase, column, weight_ in self._weights:
+            found = len(offsets(phrase, column))
             if found:
                 total += weight_ * found / (found + below)
         return total
@@ -87,8 +97,8 @@ class Scorer:
         offsets = api.phrase_column_offsets
         total = 0.0
         counts = bytearray(len(self._weights))
-        for place, (phrase, weight_) in enumerate(self._weights):
-            found = len(offsets(phrase, 0))
+        for place, (phrase, column, weight_) in enumerate(self._weights):
+            found = len(offsets(phrase, column))
             if found:
                 counts[place] = found if found < MOST_COUNTED else MOST_COUNTED  # noqa: FURB136 (min() is a call)
                 total += weight_ * found / (found + below)

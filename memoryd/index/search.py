@@ -17,6 +17,7 @@ import apsw
 from memoryd.db import Deadline, within
 from memoryd.errors import NotFound
 from memoryd.ids import Ids
+from memoryd.index import grams
 from memoryd.index.figures import Figures
 from memoryd.index.hits import MOST_BYTES, Key, Row, fetch, fitting, join, wire, with_text
 from memoryd.index.scope import Scope
@@ -100,6 +101,13 @@ class Reader:
         """Return where each word of UTF-8 `text` starts and ends, and the word as the index keeps it."""
         found = self._tokenizer(text, apsw.FTS5_TOKENIZE_QUERY, None, include_colocated=False)
         return cast("list[tuple[int, int, str]]", found)
+
+    def spans(self, text: bytes) -> list[tuple[int, int, str]]:
+        """Return what `words` does, with the grams in place of words that are written without spaces."""
+        whole = text.decode(errors="ignore")
+        if not grams.unspaced(whole):
+            return self.words(text)
+        return sorted([*self.words(grams.without(whole).encode()), *grams.spans(whole)])
 
 
 @contextmanager

@@ -282,8 +282,14 @@ def delete(connection: apsw.Connection, number: int, classes: int, *, row: bool 
 
 def delete_rows(connection: apsw.Connection, number: int, classes: int) -> None:
     """Delete a log's rows and nothing else of it. Raises: apsw.Error."""
-    for c in range(classes):
-        purging.delete(connection, c, "log = :log", {"log": number})
+    delete_rows_of(connection, [number], classes)
+
+
+def delete_rows_of(connection: apsw.Connection, numbers: list[int], classes: int) -> None:
+    """Delete the rows of several logs at once, which costs what it costs for one. Raises: apsw.Error."""
+    for c in range(classes if numbers else 0):
+        where = f"log IN ({', '.join(map(str, numbers))})"
+        purging.delete(connection, c, where, {})
 
 
 def store_names(connection: apsw.Connection, number: int, names: Names) -> None:

@@ -18,7 +18,7 @@ MOST = 50
 _BOOST = {"reflector": 2.0, "causal": 2.0, "pattern": 1.5}
 _TYPE = {"error": 0, "pattern": 1, "rule": 1, "solution": 1, "decision": 2, "context": 3}
 _RECENCY, _OLD = 0.95, 0.7
-"""Age takes three tenths of a weight at most: enough to put the newer of two like ones first (decision 0010)."""
+"""Age takes three tenths of a weight at most: enough to put the newer of two like ones first (decision 0012)."""
 _DAY = 86_400_000
 
 

@@ -46,7 +46,7 @@ def check(notes: Notes, wanted: Wanted, asker: Asker) -> None:
     with notes.alone():
         now = notes.clock()
         found = notes.pending.call(digest(wanted, asker), now)
-        if found is not None and found.repeat and notes.journal.state.calls[found.txn]:
+        if found is not None and notes.journal.state.calls[found.txn]:
             use(notes, found, asker)
             return
         raise _waits(found or _asked(notes, wanted, asker, now))

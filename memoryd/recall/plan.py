@@ -57,6 +57,11 @@ class Plan(msgspec.Struct, frozen=True):
     partial: bool = False
     wider: "Plan | None" = None
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Return in which column of the index each term stands."""
+        return tuple(term.column for term in self.terms)
+
 
 def plan(weighed: Sequence[Weighed], mode: Mode, rows: int) -> Plan | None:
     """Return how to look for the terms among `rows` visible rows; None: nothing can be found."""

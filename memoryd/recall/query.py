@@ -3,7 +3,8 @@
 In: up to 4 KiB of anything. Out: `Term`s, each a quoted FTS5 string, cut into words by the index's own
 tokenizer. Two signs mean something: ``"words in quotes"`` are one phrase, ``word*`` (three letters or
 more) is a prefix. All else is words: ``AND``, ``NEAR(a b)``, ``a:b``, ``^``, a lone quote. What is written
-in one piece (``kebab-case``, ``a_b_c``, ``src/main.ts``, ``KeyError: 'x'``) is a phrase of its words.
+in one piece (``kebab-case``, ``a_b_c``, ``src/main.ts``, ``KeyError: 'x'``) is a phrase of its words; so is
+what is written without spaces, of its pairs of letters (`index.grams`).
 """
 
 import re
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from memoryd.errors import BadRequest, TooLarge
+from memoryd.index import grams
 from memoryd.index.figures import Term
 
 Mode = Literal["smart", "all", "phrase"]
@@ -78,7 +80,10 @@ def parse(text: str, mode: Mode, tokens: Tokens) -> tuple[Term, ...]:
 
 
 def _one_phrase(text: str, tokens: Tokens) -> list[Term]:
-    phrase = _runs(text.replace('"', " "), tokens)
+    text = text.replace('"', " ")
+    if grams.unspaced(text) and not tokens(grams.without(text).encode()):
+        return list(_unspaced(text, tokens, whole=True))
+    phrase = _runs(text, tokens)
     if len(phrase) > 1:
         raise BadRequest(
             f"a phrase can have {MOST_PHRASE} words at most",
@@ -90,10 +95,33 @@ def _one_phrase(text: str, tokens: Tokens) -> list[Term]:
 
 def _terms(text: str, tokens: Tokens) -> Iterator[Term]:
     for piece in _PIECE.finditer(text):
-        if piece["quoted"] is not None:
-            yield from _runs(piece["quoted"], tokens)
+        quoted = piece["quoted"]
+        if grams.unspaced(quoted or piece[0]):
+            yield from _unspaced(quoted or piece[0], tokens, whole=quoted is not None)
+        elif quoted is not None:
+            yield from _runs(quoted, tokens)
         else:
             yield from (_with_parts(term, tokens) for term in _runs(piece[0], tokens))
+
+
+def _unspaced(text: str, tokens: Tokens, *, whole: bool) -> Iterator[Term]:
+    """Yield what is written without spaces as pairs of letters, and the words that stand beside it.
+
+    Not `whole`: pairs that nobody quoted may also be looked for one by one.
+    """
+    phrase = grams.phrase(text)
+    if phrase is not None:
+        words = phrase.words[:MOST_PHRASE]
+        cut = len(words) < len(phrase.words)
+        parts = () if whole or len(words) == 1 else tuple(_gram((word,)) for word in words)
+        yield _gram(words, begun=phrase.begun and not cut, parts=parts)
+    rest = grams.without(text).encode()
+    yield from (_term(rest, [word]) for word in tokens(rest))
+
+
+def _gram(words: tuple[str, ...], *, begun: bool = False, parts: tuple[Term, ...] = ()) -> Term:
+    string = f'{grams.COLUMN} : "{" ".join(words)}"'
+    return Term(f"{string} *" if begun else string, words, begun, parts, column=1)
 
 
 def _runs(text: str, tokens: Tokens) -> list[Term]:

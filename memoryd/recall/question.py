@@ -126,7 +126,9 @@ def _weighed(asked: Asked, term: Term) -> Weighed:
 def _look(asked: Asked, way: Plan, place: Place) -> Looked:
     """Look as deep as the page needs, no deeper."""
     lifting = _lifting(asked, way)
-    score = asked.reader.scorer.load(way.weights, way.first, asked.average, counting=lifting)
+    score = asked.reader.scorer.load(
+        way.weights, way.first, asked.average, columns=way.columns, counting=lifting
+    )
     merged, page = Merged([], True), None
     for depth in _depths(asked, place):
         merged, reached = _merged(asked, way, score, depth)
@@ -206,7 +208,7 @@ def _rows(asked: Asked, looked: Looked) -> list[Row]:
         rows = fetch(reader.connection, keys)
         scores = [-match.first for match in matches]
     else:
-        score = reader.scorer.load(way.weights, 0, asked.average)
+        score = reader.scorer.load(way.weights, 0, asked.average, columns=way.columns)
         any_of_them = " OR ".join(term.match for term in way.terms)
         rows = fetch(reader.connection, keys, match=any_of_them, score=score)
         scores = [row.score for row in rows]
@@ -215,7 +217,7 @@ def _rows(asked: Asked, looked: Looked) -> list[Row]:
         replace(
             row,
             score=score,
-            snippet=excerpt(row.text, words, ask.snippet_tokens, reader.words),
+            snippet=excerpt(row.text, words, ask.snippet_tokens, reader.spans),
             text=row.text if ask.text else "",
         )
         for row, score in zip(rows, scores, strict=True)

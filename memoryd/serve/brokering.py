@@ -19,13 +19,17 @@ from memoryd.labels import Classes
 from memoryd.notes import names
 from memoryd.serve.asking import Caller
 from memoryd.serve.calls import Common, Methods, Quick, Slow, explained, field_names, fitting
-from memoryd.serve.gate import slow
+from memoryd.serve.gate import class_of, slow
 from memoryd.serve.note_args import Claimed
 from memoryd.serve.peers import Asker
 
 Answer = dict[str, Any]
 _NO_RESULT = frozenset({"timeout", "cancelled", "shutting_down", "internal", "bad_message"})
 """Codes that end the request itself: a model can do nothing about them."""
+
+
+_OF_THE_NOTE = frozenset({"no_match", "multiple", "range", "stale", "external"})
+"""Checks whose refusal tells something of what a note holds."""
 
 
 class Nothing(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -105,7 +109,8 @@ async def call(
     except MemorydError as error:
         if error.code in _NO_RESULT:
             raise
-        return telling.refused(error, _place_label(raw, asker, classes))
+        told = error.data.get("check") in _OF_THE_NOTE
+        return telling.refused(error, _place_label(raw if told else {}, asker, classes))
     _note(tool, asked, answer, seen, (asker, args.caller))
     return telling.done(tool, answer, classes.name(0))
 
@@ -142,16 +147,11 @@ def _asked(tool: Tool, raw: Answer, asker: Asker, classes: Classes) -> Answer:
         wrong = explained(str(error), field_names(tool.form))
         wrong.data["check"] = "args"
         raise wrong from None
-    if tool.name == "memory_view" and (named := _class_of(asked["path"], asker, classes)):
+    if tool.name == "memory_view" and (
+        named := class_of(asked["path"], classes, asker.capability.level)
+    ):
         asked["max_class"] = named  # to name a class is to ask for it, as `max_class` does
     return asked
-
-
-def _class_of(path: str, asker: Asker, classes: Classes) -> str:
-    """Return the class that a path names, "" for none up to the socket's clearance."""
-    first = path.removeprefix(f"{names.ROOT}/").split("/")[0]
-    known = classes.upto(asker.capability.level)
-    return first if path.startswith(f"{names.ROOT}/") and first in known else ""
 
 
 def _expect(tool: Tool, asked: Answer, known: str | None) -> None:
@@ -191,11 +191,11 @@ def _note(
 
 
 def _place_label(raw: Answer, asker: Asker, classes: Classes) -> Answer:
-    """Return the label of a refusal: that of the place it is about, whose content it may tell of."""
+    """Return the label of a refusal that tells of what lies at the paths of a call."""
     label = {"class": classes.name(0), "untrusted": False}
     for name in ("path", "old_path", "new_path"):
         path = raw.get(name)
-        named = _class_of(path, asker, classes) if isinstance(path, str) else ""
+        named = class_of(str(path), classes, asker.capability.level)
         if named:
             higher = max(classes.level(named), classes.level(str(label["class"])))
             inbox = f"/{named}/{names.INBOX}/" in str(path)

@@ -62,7 +62,6 @@ def admit(methods: Methods, allowed: Capability, request: Request) -> tuple[Meth
         raise NotGranted(
             f"the socket {allowed.name!r} does not grant {request.method}",
             remedy="ask through a socket that does, or add it to the socket's `tools`",
-            check="grant",
             rule=f"tools of the socket {allowed.name}",
         )
     if request.args is None:

@@ -2,7 +2,8 @@
 
 In: the methods, who asks, the call. Out: the same methods, of which some now wait for the owner or refuse. The gate
 stands around the methods themselves, so that no way leads round it: a tool's call and a direct one meet the same
-cell. Edits of notes pass: their own check holds them against the same table, with the note at hand.
+cell. What an edit of a note may do, the notes' own check decides by the same table, with the note at hand; here it
+counts as a look at the note.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from memoryd.broker import grants
 from memoryd.db import Deadline
 from memoryd.errors import Internal, NotGranted
 from memoryd.labels import Classes, Label
-from memoryd.notes import approvals
+from memoryd.notes import approvals, names
 from memoryd.notes.request import Asker as Session
 from memoryd.serve.asking import Caller
 from memoryd.serve.calls import Common, Method, Methods, Slow
@@ -63,7 +64,7 @@ async def admit(gate: Gate, asker: Asker, name: str, args: Any, deadline: Deadli
     caller: Caller | None = getattr(args, "caller", None)
     if asker.capability.owner and caller is None and getattr(args, "owner", True):
         return
-    wanted: str | None = getattr(args, "max_class", None)
+    wanted = _wanted(desk, asker, name, args)
     observes = grants.observes(name)
     if observes and (caller is None or wanted is None):
         return  # within its own class, or within the socket's where it names no session
@@ -111,6 +112,22 @@ async def _session(desk: Desk, asker: Asker, args: Common, caller: Caller | None
         log=None if caller is None else caller.log,
         n=None if caller is None else caller.n,
     )
+
+
+def _wanted(desk: Desk, asker: Asker, name: str, args: Any) -> str | None:
+    """Return the class that a call asks for by name, or by the path of the note that it edits."""
+    if not name.startswith("notes.") or hasattr(args, "max_class"):
+        wanted: str | None = getattr(args, "max_class", None)
+        return wanted
+    path = getattr(args, "path", getattr(args, "old_path", ""))
+    return class_of(path, desk.classes, asker.capability.level) or None
+
+
+def class_of(path: str, classes: Classes, clearance: int) -> str:
+    """Return the class that a note's path names, "" for none up to the clearance."""
+    root, _, below = path.partition(f"{names.ROOT}/")
+    first = below.split("/")[0]
+    return first if not root and first in classes.upto(clearance) else ""
 
 
 async def _level(gate: Gate, asker: Asker, args: Any, session: Session, deadline: Deadline) -> int:

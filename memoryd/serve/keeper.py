@@ -162,17 +162,15 @@ class Keeper:
 
     async def remember(self, act: str) -> tuple[int, int]:
         """Take an act of forgetting back, and return once its logs are read again."""
-        if self._index is None:
-            raise Unavailable("there is no index yet", remedy="ask again in a moment")
-        counts = await self._write(self._index.remember, act)
+        open_index = await self._all_read(writes=True)
+        counts = await self._write(open_index.remember, act)
         log.info("remembered", job=act, logs=counts[0])
         await self.synced(None)
         return counts
 
     async def explain(self, log: str) -> Explained:
         """Return why the rows of a log have their labels. Raises: what `Index.explain` raises."""
-        open_index = await self._all_read(writes=False)
-        return await self._write(open_index.explain, log)
+        return await self._write((await self._all_read(writes=False)).explain, log)
 
     async def relabel(self, name: str, wish: Wish) -> Relabelled:
         """Give rows of a log the owner's own label. Raises: Busy, and what `Index.relabel` raises."""

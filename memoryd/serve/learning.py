@@ -66,6 +66,7 @@ class Learner:
         self._last: dict[str, int] = {}
         self._written: dict[str, int] = {}
         self._stumbled: set[int] = set()
+        self._looked = False
         self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
         self._twice: dict[str, Pairing] = {}
 
@@ -107,6 +108,8 @@ class Learner:
 
     def due(self, now: int) -> float | None:
         """Let sessions that have been quiet for long come to rest; return the seconds until the next may."""
+        if not self._looked:
+            return None  # when a session's log was written last is not known before the first look
         waiting = sorted(self._quiet())
         ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
         for _, session, last in ripe:
@@ -180,6 +183,9 @@ class Learner:
     def _next(self, given: Told | Snapshot) -> Told | None:
         """Return what to learn from now; where records before it are missing, those first."""
         if isinstance(given, dict):
+            self._looked = True
+            for known in given.values():
+                self._heard_of(known.session, known.seen.mtime_ns // 1_000_000)
             self._now = chain.from_iterable(
                 self._again(key, known) for key, known in given.items() if self._behind(key, known)
             )
@@ -191,10 +197,10 @@ class Learner:
             return given
         if place is not None and given.first < done and self._stands(place, given):
             return given
-        known = self._logs().get(given.key)
-        if known is None:
+        there = self._logs().get(given.key)
+        if there is None:
             return None
-        self._now = chain(self._again(given.key, known), (given,))
+        self._now = chain(self._again(given.key, there), (given,))
         return next(self._now, None)
 
     def _stands(self, place: Place, told: Told) -> bool:
@@ -202,10 +208,11 @@ class Learner:
         last = naming.last_call(self.connection, place.name)
         return last is None or naming.stands(last, told)
 
+    def _heard_of(self, session: str, written: int) -> None:
+        """Remember when a session's log was written last."""
+        self._written[session] = max(written, self._written.get(session, 0))
+
     def _behind(self, key: int, known: Known) -> bool:
-        self._written[known.session] = max(
-            known.seen.mtime_ns // 1_000_000, self._written.get(known.session, 0)
-        )
         return known.state == LIVE and known.records != self.progress(key)
 
     def _again(self, key: int, known: Known) -> Iterator[Told]:
@@ -287,7 +294,7 @@ class Learner:
         lesson.end()
         if last is not None:
             self._last[place.name] = last
-        self._written[pairing.session] = max(told.written, self._written.get(pairing.session, 0))
+        self._heard_of(pairing.session, told.written)
 
     def _raise(self, told: Told, place: Place) -> None:
         """Raise what is known of a log's calls to the labels that a second reading gives them."""

@@ -16,10 +16,11 @@ import trio
 from memoryd.db import Deadline
 from memoryd.errors import BadRequest, NotGranted, Pending, Unavailable
 from memoryd.index.scope import Scope
-from memoryd.labels import Classes, Label, LabelError
+from memoryd.labels import LOWEST, Classes, Label, LabelError
 from memoryd.notes import handles, history, names, reading, verify, waiting
 from memoryd.notes import request as asked
 from memoryd.notes.desk import Notes, owner_asks
+from memoryd.notes.edit import told_label
 from memoryd.notes.reading import View
 from memoryd.notes.request import Edit
 from memoryd.notes.rights import Command
@@ -187,7 +188,9 @@ def _edits(desk: Desk, command: Command, form: type[Editing]) -> Slow:
         if "snippet" in answer:
             method = f"notes.{command}"
             desk.reads.note(asker, method, _named(answer), answer["label"], caller=who.log)
-        return answer
+            return answer
+        # It tells nothing of what lies there; its own place would lift a session by a note that it wrote itself.
+        return {**answer, "label": told_label(desk.classes, LOWEST)}
 
     return Slow(_form(form), run)
 

@@ -268,15 +268,43 @@ def test_case_68_an_untrusted_session_reads_above_itself_once_the_owner_lets_it(
                 deadline_ms=20_000,
             )
         assert view.value.data["rule"].startswith("memory_view above")
+    path = loop.tool("memory_view", path="/memories/private/keys.md")
+    assert path["rule"].startswith("memory_view above")
+    trusted = Loop(here, "trusted").tool("memory_view", path="/memories/private/keys.md")
+    assert (trusted["ok"], trusted["label"]["class"]) == (True, "private")
     shown = here.bxctl("memory", "notes", "accept", "--yes", told["txn"])
     assert "query = 'kiang'" in shown.stdout
     assert "lets this session call recall once" in shown.stderr
     again = loop.tool("recall", **call)
     assert (again["ok"], again["label"]["class"]) == (True, "private")
     story = here.bxctl("memory", "notes", "log", "--json").stdout.splitlines()
-    calls = [entry for entry in map(json.loads, story) if entry["op"] == "recall"]
-    assert [entry["kind"] for entry in calls] == ["ask", "approve", "use"]
+    mine = [
+        entry
+        for entry in map(json.loads, story)
+        if told["txn"] in (entry.get("txn"), entry.get("of"))
+    ]
+    assert [entry["kind"] for entry in mine] == ["ask", "approve", "use"]
     assert "kiang" not in (here.state / "journal" / "journal.jsonl").read_text()
+
+
+def test_case_68_no_edit_is_a_way_up_for_an_untrusted_session(here: Running) -> None:
+    plant(here, "/memories/private/inbox/diary.md", "the tarpan diary\n")
+    loop = Loop(here, "sly")
+    loop.web()
+    made = loop.tool("memory_create", path="/memories/private/inbox/sly.md", file_text="x\n")
+    assert (made["ok"], made["label"]) == (True, {"class": "public", "untrusted": False})
+    call = {"path": "/memories/private/inbox/diary.md"}
+    for name, args in (
+        ("memory_insert", {**call, "insert_line": 0, "insert_text": "x"}),
+        ("memory_str_replace", {**call, "old_str": "the tarpan", "new_str": "x"}),
+        ("memory_delete", call),
+        ("memory_view", call),
+        ("recall", {"query": "tarpan", "max_class": "private"}),
+    ):
+        told = loop.tool(name, **args)
+        assert (told["ok"], told["label"]["class"]) == (False, "public")
+        assert told["rule"].endswith("above the session's class, untrusted session: ask")
+        assert "diary" not in told["text"]
 
 
 def test_a_socket_offers_and_does_only_what_it_grants(here: Running) -> None:

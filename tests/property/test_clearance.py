@@ -29,6 +29,7 @@ WORDS = (
     "retry_limit",
     "merging",
     "Überprüfung",
+    "接続エラー",
 )
 PROJECTS = ("web", "site", None)
 HIDDEN_PROJECTS = ("outside", "web2")
@@ -84,6 +85,7 @@ QUESTIONS = (
         for group in ("record", "session")
     ),
     {"query": "uberprufung", "mode": "phrase"},
+    *({"query": "続エラ alpha", "group": group} for group in ("record", "session")),
     {"query": "merger", "kinds": ["owner", "note"], "text": True},
     {"query": "merger alpha", "project": "w*", "budget_tokens": 60},
     {"query": "token", "session": "s0", "snippet_tokens": 8},

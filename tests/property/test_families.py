@@ -12,8 +12,8 @@ from tests.support.families import FAMILIES, from_real, put
 from tests.support.indexing import World, dumped
 
 TOML = '[index]\nmax_class = "secret"\n[[source]]\npath = "{logs}"\n'
-PERMUTATIONS = 50
-"""Of each of the five families: 250."""
+PERMUTATIONS = 42
+"""Of each of the five families: 210."""
 
 
 class Killed(BaseException):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memoryd.errors import MemorydError
 from memoryd.labels import Label
-from memoryd.lessons import ledger, proposals, tools
+from memoryd.lessons import ledger, proposals, retrospective, tools
 from memoryd.lessons.confidence import confidence
 from memoryd.lessons.fingerprint import normal
 from memoryd.lessons.reader import Reader
@@ -97,6 +97,7 @@ def everything(world: World, reader: Reader) -> list[Any]:
         tools.export(connection, reader, "markdown", untrusted=True),
         [tools.get(connection, reader, name) for name in lessons],
         proposals.draft(proposals.worthy(connection, reader, "/w/app")),
+        [retrospective.page(connection, reader, session) for session in ("s0", "s1", "elsewhere")],
     ]
     for query in QUERIES:
         ask = world.ask("s0", query)

@@ -10,6 +10,7 @@ import apsw
 
 from memoryd import db, migrations
 from memoryd.ids import Ids
+from memoryd.index.grams import column
 from memoryd.index.search import TOKENIZER, Reader
 from memoryd.labels import Classes
 from memoryd.records import Kind
@@ -83,7 +84,8 @@ def _row(
         (*place, int(line.kind), line.untrusted, line.ts, line.tool, length),
     )
     connection.execute(
-        f"INSERT INTO ft_{line.level}(rowid, text) VALUES (?, ?)", (place[0], line.text)
+        f"INSERT INTO ft_{line.level}(rowid, text, grams) VALUES (?, ?, ?)",
+        (place[0], line.text, column(line.text)),
     )
 
 

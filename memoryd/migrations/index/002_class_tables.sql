@@ -15,9 +15,10 @@ CREATE TABLE row_{c}(
 ) STRICT;
 CREATE INDEX row_{c}_place ON row_{c}(log, n, block);
 
--- The text under the same id. N and the total length stand in ft_{c}_data, id 1 (two varints).
+-- The text under the same id, and pairs of letters of what is written without spaces in it (mostly NULL).
+-- N and the total lengths stand in ft_{c}_data, id 1 (varints).
 CREATE VIRTUAL TABLE ft_{c} USING fts5(
-    text, tokenize = 'porter unicode61 remove_diacritics 2'
+    text, grams, tokenize = 'porter unicode61 remove_diacritics 2'
 );
 INSERT INTO ft_{c}(ft_{c}, rank) VALUES ('secure-delete', 1);
 

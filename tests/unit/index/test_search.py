@@ -292,7 +292,7 @@ def test_a_word_in_more_than_half_of_the_rows_is_worth_a_hair():
     assert weight(100, 120) > 0
 
 
-def test_rows_shorter_than_the_floor_count_as_long_as_it():
+def test_a_longer_row_counts_for_less():
     assert saturation(50, 40.0) == pytest.approx(1.2 * (0.25 + 0.75 * 1.25))
     assert saturation(51, 40.0) > saturation(50, 40.0)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from memoryd.labels import Label
 from memoryd.lessons import archive, promote, row, settings, tools
 from memoryd.lessons.confidence import confidence
 from tests.support.teaching import DAY, LOW, OWNER, TS2304, World
@@ -65,6 +66,46 @@ def test_a_lesson_whose_error_came_back_loses_a_twentieth_once():
     world.fail("s3")
     world.idle("s3")
     assert world.one("relevance") == 0.0
+
+
+def test_the_session_that_taught_a_lesson_is_not_charged_for_it_untold():
+    world = World()
+    world.fail("s1")
+    world.fail("s1")
+    world.idle("s1")
+    assert (world.one("recurrence"), world.all("SELECT count(*) FROM charge")) == (0, [(0,)])
+
+
+def test_where_it_was_not_told_a_session_is_charged_once_and_where_it_was_for_each_failure():
+    world = World()
+    world.fail("s1")
+    for _ in range(2):
+        world.fail("s2")
+    world.idle("s2")
+    assert world.one("recurrence") == 1
+    world.block("s3")
+    for _ in range(2):
+        world.fail("s3")
+    world.idle("s3")
+    assert world.one("recurrence") == 3
+
+
+def test_a_hidden_failure_makes_no_fix_that_a_lower_reader_sees():
+    world = World()
+    world.fail("s1")
+    world.succeed("s1")
+    world.fail("s1", label=Label(2, False), log="hidden")
+    world.succeed("s1")
+    assert world.all("SELECT level FROM fix ORDER BY row") == [(0,), (2,)]
+    assert world.one("evidence", "type = 'error' AND level = 0") == 1
+
+
+def test_no_step_above_a_fixs_label_is_told_with_it():
+    world = World()
+    world.fail("s1")
+    world.call("s1", command="echo hush", ok=True, label=Label(2, False), log="hidden")
+    world.succeed("s1")
+    assert "hush" not in world.one("fix_args")
 
 
 def test_notes_of_agents_are_moved_by_no_idle():

@@ -53,6 +53,8 @@ def test_002_imported_lessons_of_no_project_show_under_their_setting():
         world.connection, "---\nid: x\ntype: rule\n---\n\nkeep it short\n", LOW, now=1
     )
     assert ask(world, "short") == []
+    assert world.block("s", "short").text == ""
+    assert tools.recall(world.connection, OWNER, world.ask("s", "short")) == []
     tools.config(world.connection, OWNER, "set", "cross_project_enabled", "1")
     assert len(ask(world, "short")) == 1
     assert len(world.block("s", "short").shown) == 1

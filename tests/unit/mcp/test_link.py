@@ -13,6 +13,7 @@ class Daemon:
     """A daemon that is away for some attempts and then answers, or hangs up in the middle of an answer."""
 
     def __init__(self, away: int = 0, error: Exception | None = None) -> None:
+        self.server = {"methods": ["recall"]}
         self.away, self.error = away, error
         self.server = {"methods": ["recall"]}
         self.asked: list[tuple[str, dict[str, Any]]] = []

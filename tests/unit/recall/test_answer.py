@@ -41,7 +41,7 @@ def oracle(rows: dict[str, str], words: list[str]) -> list[tuple[str, float]]:
             held = sum(word in other for other in split.values())
             idf = math.log((len(rows) - held + 0.5) / (held + 0.5))
             tf = tokens.count(word)
-            length = max(len(tokens), 50)
+            length = len(tokens)
             total += max(idf, 1e-6) * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * length / average))
         if any(word in tokens for word in words):
             scores[name] = total
@@ -270,6 +270,52 @@ def test_grouped_by_session_each_is_told_once_by_its_best_row():
     assert hits[0]["snippet"] == "word word"
 
 
+def test_words_that_stand_apart_in_one_session_find_it():
+    rows = [("alpha seen", "together"), ("beta seen", "together"), ("alpha once more", "apart")]
+    lines = [Line(text, log=session, session=session) for text, session in rows]
+    lines += spread(*["filler that says nothing"] * 200)
+    with shelf(lines) as reader:
+        found = ask(reader, "alpha beta", group="session")["hits"]
+        lone = ask(reader, "alpha", group="session")["hits"]
+    assert [hit["session"] for hit in found] == ["together", "apart"]
+    assert found[0]["score"] > found[1]["score"]
+    assert {hit["session"] for hit in lone} == {"together", "apart"}
+
+
+def test_a_long_session_gains_nothing_by_its_length_alone():
+    lines = [Line("alpha beta", log="short", session="short")]
+    lines += [Line("alpha beta", log="long", session="long")]
+    lines += [Line("something else", log="long", session="long") for _ in range(300)]
+    lines += spread(*["filler that says nothing"] * 100)
+    with shelf(lines) as reader:
+        found = ask(reader, "alpha beta", group="session")["hits"]
+    assert [hit["session"] for hit in found] == ["short", "long"]
+
+
+@pytest.mark.parametrize("limit", [7, 100])
+def test_pages_of_sessions_tell_each_once_beyond_those_that_are_weighed(limit):
+    rng = random.Random(limit)
+    lines = [
+        Line(" ".join(rng.choices(["word", "other", "third", "filler"], k=6)), log=f"l{at:03}")
+        for at in [*range(300), *range(300)]
+    ]
+    with shelf(lines) as reader:
+        told, cursor = [], None
+        while True:
+            going_on = {"cursor": cursor} if cursor else {}
+            answer = ask(reader, "word other", group="session", limit=limit, **going_on)
+            told += [(hit["session"], hit["score"]) for hit in answer["hits"]]
+            cursor = answer["cursor"]
+            if cursor is None:
+                break
+        one_page = ask(reader, "word other", group="session", limit=100)["hits"]
+    asked = {line.log for line in lines if {"word", "other"} & set(line.text.split())}
+    assert sorted(session for session, _ in told) == sorted(asked)
+    assert [hit["session"] for hit in one_page] == [session for session, _ in told[:100]]
+    scores = [score for _, score in told]
+    assert scores == sorted(scores, reverse=True)
+
+
 def test_cursors_tell_every_hit_once():
     lines = spread(*[f"word {number}" for number in range(25)])
     with shelf(lines) as reader:
@@ -365,6 +411,52 @@ def test_identifiers_accents_prefixes_and_phrases_find_their_row(query, found):
     assert hits[:1] == ([found] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("日本語", "彼は日本語を話す"),
+        ("語", "彼は日本語を話す"),
+        ("す", "彼は日本語を話す"),
+        ("ログイン", "ユーザーがﾛｸﾞｲﾝできない"),
+        ("数据库连接", "修复数据库连接超时的问题"),
+        ("如何修复数据库连接超时", "修复数据库连接超时的问题"),
+        ("ไทย", "ฉันพูดภาษาไทยได้"),
+        ("ภาษา", "ฉันพูดภาษาไทยได้"),
+        ("한국어", "저는 한국어를 공부합니다"),
+        ("ПРИВЕТ", "скажи привет миру"),
+        ("приве*", "скажи привет миру"),
+        ("ВЕЧЕРОМ", "наряди елку вечером"),
+        ("naïve", "a naive cafe"),
+        ("café", "a naive cafe"),
+        ("v2日本", "部署v2日本节点"),
+        ("本日", None),
+    ],
+)
+def test_any_part_of_a_sentence_is_found_in_scripts_without_spaces(query, found):
+    rows = (
+        "彼は日本語を話す",
+        "ユーザーがﾛｸﾞｲﾝできない",
+        "修复数据库连接超时的问题",
+        "ฉันพูดภาษาไทยได้",
+        "저는 한국어를 공부합니다",
+        "скажи привет миру",
+        "наряди елку вечером",
+        "a naive cafe",
+        "部署v2日本节点",
+        *["filler"] * 9,
+    )
+    with shelf(spread(*rows)) as reader:
+        mode = "smart" if found else "all"
+        assert texts(ask(reader, query, mode=mode))[:1] == ([found] if found else [])
+
+
+def test_a_snippet_is_cut_around_the_letters_asked_for():
+    with shelf([Line("前" * 400 + "接続エラー" + "後" * 400)]) as reader:
+        (hit,) = ask(reader, "接続エラー", snippet_tokens=8)["hits"]
+    assert "接続エラー" in hit["snippet"]
+    assert len(hit["snippet"]) < 30
+
+
 def test_an_identifier_nobody_wrote_is_looked_for_by_its_words():
     with shelf(spread("the main module", "other")) as reader:
         assert texts(ask(reader, "src/main.rs")) == ["the main module"]
@@ -435,10 +527,10 @@ def small_budget(monkeypatch):
 
 
 def test_rows_with_only_common_words_are_not_looked_at_where_a_rarer_one_drives(small_budget):
-    rows = ["common rare", "rare", *["common common"] * 50]
+    rows = ["common rare", "so rare it is", *["common common"] * 50]
     with shelf(spread(*rows)) as reader:
         answer = ask(reader, "common rare", limit=50)
-    assert texts(answer) == ["common rare", "rare"]
+    assert texts(answer) == ["common rare", "so rare it is"]
     assert not answer["capped"]
 
 
@@ -545,7 +637,7 @@ def test_get_knows_hidden_and_absent_records_by_one_answer():
 
 
 def test_an_identifier_among_words_finds_its_row_first_and_its_words_help():
-    rows = ("run src/main.ts now", "the main entry of ts", "now", *["filler"] * 9)
+    rows = ("run src/main.ts now", "the main entry of ts", "it is now", *["filler"] * 9)
     with shelf(spread(*rows)) as reader:
         assert texts(ask(reader, "src/main.ts now"))[:2] == [
             "run src/main.ts now",

@@ -309,3 +309,41 @@ def test_no_block_costs_more_than_its_budgets(sizes, notes, lessons, budget, cap
     assert not told & left
     everything = [o.path for o in memories if o.text.strip()] + [o.path for o in index]
     assert told | left >= set(everything)
+
+
+@given(st.lists(st.text("ab", max_size=40), min_size=1, max_size=20), st.integers(0, 400))
+def test_what_is_cut_fits_its_share_with_the_mark(lines: list[str], share: int):
+    piece = block._Piece("memory", "p", ["# p", *(f"| {line}" for line in lines)], INTERNAL)
+    short = block._cut(piece, share)
+    assert short is None or short.size <= share
+    assert short is not None or share < len(f"# p\n| {lines[0]}\n{block.CUT}\n")
+
+
+@given(st.lists(st.integers(0, 60), max_size=20), st.integers(0, 400))
+def test_what_fits_whole_leaves_room_for_its_heading(sizes: list[int], room: int):
+    pieces = [block._Piece("lesson", "p", ["x" * size], INTERNAL) for size in sizes]
+    kept, left = block._fitting(pieces, room, "# heading")
+    assert not kept or sum(piece.size for piece in kept) + len("# heading\n") <= room
+    assert len(kept) + len(left) == len(pieces)
+
+
+def test_the_label_is_as_high_as_anything_in_it_wherever_that_stands():
+    low = lesson("l", label=Label(0, False))
+    assert rendered(memory("x"), lessons=Offered((low,))).label == INTERNAL
+
+
+def test_what_stored_text_is_turned_into():
+    turned = {
+        "e\u0301": "é",
+        "<\u200bb>": "<b>",
+        "one\u2028two\u2029three": "one\ntwo\nthree",
+        "a\u3164b\ufe0fc\U000e0041d\U000e0101e\u034f": "abcde",
+        "a\r\nb\x1b[2J\x07\x85": "a\nb[2J",
+        "\u202eevil\u202c \ue000 \ud800": "evil  ",
+        "tab\tand 漢字 stay — 😀": "tab\tand 漢字 stay — 😀",
+    }
+    assert {text: quoting.cleaned(text) for text in turned} == turned
+    assert quoting.escaped("a < b && </x> <!--x <|im_start|> <3") == (
+        "a < b &amp;&amp; &lt;/x> &lt;!--x &lt;|im_start|> <3"
+    )
+    assert quoting.on_one_line(" a\n\tb\u2028c ") == "a b c"

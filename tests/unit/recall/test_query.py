@@ -8,7 +8,9 @@ from memoryd.index.search import TOKENIZER
 from memoryd.recall.query import MOST_BYTES, MOST_PHRASE, MOST_TERMS, MOST_WEIGHED, parse
 
 _TABLE = apsw.Connection(":memory:")
-_TABLE.execute(f"CREATE VIRTUAL TABLE t USING fts5(text, tokenize = '{' '.join(TOKENIZER)}')")
+_TABLE.execute(
+    f"CREATE VIRTUAL TABLE t USING fts5(text, grams, tokenize = '{' '.join(TOKENIZER)}')"
+)
 _TOKENIZER = _TABLE.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
 
 
@@ -62,7 +64,7 @@ def strings(text: str, mode: str = "smart") -> list[str]:
         ("de*ploy", ['"de*ploy"']),
         ("retry Retry retrying", ['"retry"']),
         ("Überprüfung uberprufung", ['"Überprüfung"']),
-        ("日本語", ['"日本語"']),
+        ("日本語", ['grams : "日本 本語"']),
         ("'; DROP TABLE ft_0; --", ['"DROP"', '"TABLE"', '"ft_0"']),
     ],
 )
@@ -85,6 +87,18 @@ def test_what_is_written_in_one_piece_falls_back_to_its_words_and_a_quoted_phras
     written, quoted = parse('src/main.ts "src main rs"', "smart", tokens)
     assert written.tokens == ("src", "main", "ts")
     assert [part.match for part in written.parts] == ['"src"', '"main"', '"ts"']
+    assert quoted.parts == ()
+
+
+def test_what_is_written_without_spaces_is_a_phrase_of_pairs_and_falls_back_to_them():
+    (term,) = parse("接続エラー", "smart", tokens)
+    assert (term.match, term.column) == ('grams : "接続 続エ エラ ラー"', 1)
+    assert [part.match for part in term.parts] == [f'grams : "{pair}"' for pair in term.tokens]
+    assert strings("犬") == ['grams : "犬" *']
+    assert strings("テストrun") == ['grams : "テス スト ト run"']
+    assert strings("src/日本.ts") == ['grams : "日本"', '"src"', '"ts"']
+    assert strings('"接続エラー"', "phrase") == ['grams : "接続 続エ エラ ラー"']
+    (quoted,) = parse('"接続エラー"', "smart", tokens)
     assert quoted.parts == ()
 
 
@@ -137,7 +151,7 @@ def test_no_text_at_all_becomes_an_error_of_sqlite(text, mode):
     for term in terms:
         assert term.tokens
         _TABLE.execute("SELECT * FROM t WHERE t MATCH ?", (term.match,)).fetchall()
-        inside = term.match.removesuffix(" *")
+        inside = term.match.removesuffix(" *").removeprefix("grams : ")
         assert tuple(word for _, _, word in tokens(inside.encode())) == term.tokens
 
 

@@ -76,7 +76,7 @@ async def test_a_call_is_done_under_the_caller_s_label(user_home: Path) -> None:
         caller = {"log": "s.jsonl", "n": 3}
         args = {"path": "/memories/internal/a.md", "file_text": "x\n"}
         error, told = await ask("memory_create", args=args, caller=caller)
-        assert (error, told["ok"], told["label"]["class"]) == (None, True, "internal")
+        assert (error, told["ok"], told["label"]["class"]) == (None, True, "public")
         error, told = await ask("memory_view", args={"path": "/memories/internal/a.md"})
         assert told["text"].endswith("\n     1\tx")
         claimed = {"class": "internal", "untrusted": True}
@@ -119,16 +119,25 @@ async def test_wrong_arguments_are_the_model_s_to_mend(
             assert told["label"] == {"class": "public", "untrusted": False}
 
 
-@pytest.mark.parametrize("path", ["/memories/private/inbox/a.md", "/memories/secret/a.md"])
-async def test_a_refusal_has_the_label_of_the_place_that_it_tells_of(
-    user_home: Path, path: str
-) -> None:
+async def test_a_refusal_has_the_label_of_a_note_only_where_it_tells_of_it(user_home: Path) -> None:
+    caller = {"log": "s.jsonl", "n": 3}
+    path = "/memories/private/inbox/a.md"
     async with asking(user_home) as ask:
-        args = {"path": path, "old_str": "x", "new_str": "y"}
-        _, told = await ask("memory_str_replace", args=args, caller={"log": "s.jsonl", "n": 3})
-    hidden = path.startswith("/memories/secret")
-    expected = ("public", False) if hidden else ("private", True)
-    assert (told["label"]["class"], told["label"]["untrusted"]) == expected
+        lowest = {"class": "public", "untrusted": False}
+        _, made = await ask("memory_create", args={"path": path, "file_text": "x\n"}, caller=caller)
+        assert (made["ok"], made["label"], made["structured"]["label"]) == (True, lowest, lowest)
+        _, again = await ask(
+            "memory_create", args={"path": path, "file_text": "y\n"}, caller=caller
+        )
+        assert (again["check"], again["label"]) == ("exists", lowest)
+        for where, check, label in (
+            (path, "no_match", {"class": "private", "untrusted": True}),
+            ("/memories/private/none.md", "not_found", lowest),
+            ("/memories/secret/a.md", "not_found", lowest),
+        ):
+            args = {"path": where, "old_str": "q", "new_str": "y"}
+            _, told = await ask("memory_str_replace", args=args, caller=caller)
+            assert (told.get("check", told["code"]), told["label"]) == (check, label)
 
 
 def failing(error: errors.MemorydError) -> Methods:

@@ -48,6 +48,28 @@ class Acting(Common, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class Saving(Acting, frozen=True, kw_only=True):
+    """What a method takes that asks whether a person acts."""
+
+    owner: bool = False
+
+
+class Editing(Common, frozen=True, kw_only=True):
+    """What an edit of a note takes, as far as the gate looks."""
+
+    caller: Caller | None = None
+    path: str
+    owner: bool = False
+
+
+class Renaming(Common, frozen=True, kw_only=True):
+    """The same of a rename."""
+
+    caller: Caller | None = None
+    old_path: str
+    owner: bool = False
+
+
 class Kept:
     """A keeper that knows one label."""
 
@@ -72,12 +94,18 @@ class Here:
             notes=notes.notes,
         )  # fmt: skip
         self.asker = Asker(HERE, capability(setting, CLASSES))
-        observed = {name for name in grants.TOOLS if grants.observes(name)} - {"lessons.get"}
+        looks = {"notes.str_replace", "notes.insert", "notes.delete", "notes.rename"}
+        observed = (
+            {name for name in grants.TOOLS if grants.observes(name)} - {"lessons.get"} - looks
+        )
         acting = {name for name in grants.TOOLS if not grants.observes(name)}
         self.methods = {
             **{name: self._method(name, reading(Query)) for name in observed},
             **{name: self._method(name, fitting(Acting)) for name in acting},
             "lessons.get": self._method("lessons.get", fitting(Acting)),
+            "lessons.save": self._method("lessons.save", fitting(Saving)),
+            **{name: self._method(name, fitting(Editing)) for name in looks},
+            "notes.rename": self._method("notes.rename", fitting(Renaming)),
             "notes.accept": Slow(fitting(Common), self._accept),
         }
 
@@ -130,7 +158,10 @@ async def here(home: Path, setting: Socket = AGENT) -> AsyncIterator[Here]:
         yield Here(notes, home, setting)
 
 
-OBSERVERS = sorted(name for name in grants.TOOLS if grants.observes(name) and name != "lessons.get")
+LOOKS = ("notes.str_replace", "notes.insert", "notes.delete", "notes.rename")
+OBSERVERS = sorted(
+    name for name in grants.TOOLS if grants.observes(name) and name not in {"lessons.get", *LOOKS}
+)
 LABELS = {"trusted": Label(1, False), "untrusted": Label(1, True), "above": Label(2, False)}
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "lesson_save": ("lessons.save", {"content": "x"}),
@@ -215,6 +246,14 @@ async def test_only_a_person_at_the_owner_s_socket_is_asked_nothing(
         assert (await at.said("lessons.import", caller=caller))[0] == said
 
 
+@pytest.mark.parametrize(("owner", "said"), [(True, "allow"), (False, "pend")])
+async def test_where_a_person_has_to_say_so_nobody_else_counts_as_one(
+    user_home: Path, owner: bool, said: str
+) -> None:
+    async with here(user_home, OWNERS) as at:
+        assert (await at.said("lessons.save", caller=None, owner=owner, content="x"))[0] == said
+
+
 async def test_a_class_that_the_socket_does_not_know_is_the_method_s_to_refuse(
     user_home: Path,
 ) -> None:
@@ -222,6 +261,21 @@ async def test_a_class_that_the_socket_does_not_know_is_the_method_s_to_refuse(
         at.keeper.label = Label(0, True)
         for name in ("secret", "nonsense"):
             assert (await at.said("recall", max_class=name))[0] == "allow"
+
+
+@pytest.mark.parametrize("name", LOOKS)
+@pytest.mark.parametrize("who", ["trusted", "untrusted"])
+@pytest.mark.parametrize("cls", ["public", "internal", "private", "secret", "nonsense"])
+async def test_case_68_an_edit_above_the_session_is_a_look_above_it(
+    user_home: Path, name: str, who: str, cls: str
+) -> None:
+    async with here(user_home) as at:
+        at.keeper.label = LABELS[who]
+        path = {"old_path" if name == "notes.rename" else "path": f"/memories/{cls}/inbox/a.md"}
+        said, rule = await at.said(name, **path)
+        asks = cls == "private" and who == "untrusted"
+        assert said == ("ask" if asks else "allow")
+        assert rule.startswith("memory_view above the session's class" if asks else "")
 
 
 async def test_an_approved_reading_is_made_once_and_only_so(user_home: Path) -> None:

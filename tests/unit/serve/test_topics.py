@@ -193,6 +193,24 @@ async def test_a_slow_subscriber_is_told_how_much_it_missed_and_never_waited_for
         assert (await peer.answer())[2][0]["path"] == "after"
 
 
+async def test_nothing_overtakes_what_was_missed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connection, "UNREAD", 60)
+    topics, link = following(takes=40)
+    async with link as peer:
+        await peer.send(peer.request("subscribe", topics=["note"]))
+        await trio.testing.wait_all_tasks_blocked()
+        for number in range(9):
+            topics.publish("note", {"path": str(number)})
+        heard = []
+        while not heard or heard[-1][1] != "lagged":
+            heard.append(await peer.answer())
+            await trio.testing.wait_all_tasks_blocked()
+            if heard[-1][1] != "lagged":
+                topics.publish("note", {"path": "more"})
+        told = [one[2][0]["path"] for one in heard[1:-1]]
+        assert told == [str(number) for number in range(len(told))]
+
+
 async def test_a_subscriber_that_is_silent_is_not_closed_and_another_one_is(autojump_clock):
     topics, link = following()
     async with link as peer:
