@@ -112,9 +112,13 @@ def discover(roots: Sequence[Root], memory: Memory | None = None) -> Found:
 
 
 def log_at(path: Path, roots: Sequence[Root], memory: Memory | None = None) -> LogFile | None:
-    """Return the log at `path` as `discover` would, or None if there is none that can be read now."""
-    found = logs_at(path, roots, memory)
-    return found[0] if found else None
+    """Return the log at `path` as `discover` would, or None if there is none that can be read now.
+
+    The path of a log inside a database goes on with its name there.
+    """
+    inside = _is_database(path.parent.name)
+    found = logs_at(path.parent if inside else path, roots, memory)
+    return next((log for log in found if not inside or log.root.path / log.log == path), None)
 
 
 def logs_at(path: Path, roots: Sequence[Root], memory: Memory | None = None) -> list[LogFile]:

@@ -22,6 +22,7 @@ from memoryd.sources.whole import Mark
 ID = "opencode"
 
 _SILENT = frozenset(("reasoning", "step-start", "step-finish", "patch", "snapshot", "agent"))
+_UNDONE = ("pending", "running")
 _DONE = {"completed": True, "success": True, "error": False}
 _BESIDE = frozenset(("session", "message", "part"))
 _NO_LOGS = frozenset(("log", "bin", "snapshot", "tool-output", "worktree"))
@@ -221,7 +222,11 @@ def made(
                  "time": made_at}  # fmt: skip
         yield whole.line({"opencode": "message", "id": message.get("id"), **about})
         for part in parts:
-            yield whole.line({"opencode": "part", **about, "part": _kept(part)})
+            kept = _kept(part)
+            yield whole.line({"opencode": "part", **about, "part": kept})
+            if kept["type"] == "tool" and kept["state"].get("status") not in _UNDONE:
+                # In a record of its own: a task's session starts from its call, and answers in its result.
+                yield whole.line({"opencode": "result", "time": made_at, "part": kept})
 
 
 def _kept(part: loose.Line) -> loose.Line:
@@ -232,12 +237,12 @@ def _kept(part: loose.Line) -> loose.Line:
     if kind == "tool":
         state = loose.obj(part.get("state"))
         kept = {key: value for key, value in state.items() if key not in _UNREAD_STATE}
-        code = loose.obj(state.get("metadata")).get("exit")
+        more = loose.obj(state.get("metadata"))
         return {"type": kind, **{key: part.get(key) for key in ("id", "tool", "callID")},
-                "state": kept, "exit": code}  # fmt: skip
+                "state": kept, "exit": more.get("exit"), "session": more.get("sessionId")}  # fmt: skip
     if kind in ("text", "file"):
         return {key: part[key] for key in _KEPT if key in part}
-    return part
+    return {**part, "type": kind}
 
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
@@ -249,6 +254,9 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
         link = None if parent is None else Link("subagent", session=parent)
         about = base.about(session, base.text(line.get("directory")), ID, link)
         return Record(n, None, items, about, session)
+    if kind == "result" and isinstance(line.get("part"), dict):
+        _result(items, line["part"])
+        return Record(n, ts, items)
     if kind == "part" and isinstance(line.get("part"), dict):
         _part(items, line["part"], line)
         return Record(n, ts, items, None, base.text(line["part"].get("id")))
@@ -295,17 +303,31 @@ def _text(items: list[Item], part: loose.Line, line: loose.Line) -> None:
 
 def _tool(items: list[Item], part: loose.Line) -> None:
     state = loose.obj(part.get("state"))
-    call = base.text(part.get("callID")) or base.text(part.get("id")) or "nameless"
+    call = _call(part)
     items.append(Called(0, call, loose.string(part.get("tool")), loose.args_of(state.get("input"))))
-    status = loose.string(state.get("status"))
-    if status in ("pending", "running"):
-        return
-    ok = _DONE.get(status)
+
+
+def _call(part: loose.Line) -> str:
+    return base.text(part.get("callID")) or base.text(part.get("id")) or "nameless"
+
+
+def _result(items: list[Item], part: loose.Line) -> None:
+    state = loose.obj(part.get("state"))
+    call = _call(part)
+    ok = _DONE.get(loose.string(state.get("status")))
     if isinstance(code := part.get("exit"), int) and code:
         ok = False
     told = state.get("error") if ok is False else None
     raw = None if told is None else msgspec.Raw(msgspec.json.encode(told))
-    items.append(Returned(1, call, ok=ok, told=raw))
+    child = base.text(part.get("session"))
+    more = None if child is None else msgspec.Raw(msgspec.json.encode(child))
+    items.append(Returned(0, call, ok=ok, told=raw, more=more))
+
+
+def agents(more: msgspec.Raw) -> tuple[str, ...]:
+    """Return the session that a task's result tells."""
+    child = base.decoded(more)
+    return (child,) if isinstance(child, str) else ()
 
 
 ADAPTER = base.Adapter(
@@ -316,6 +338,8 @@ ADAPTER = base.Adapter(
     wants=lambda log: False,
     claims=claims,
     parse=parse,
+    agent=lambda log, session: session,
+    agents=agents,
     whole=(
         whole.Whole(
             wants=lambda log: log.endswith(".json"),

@@ -65,9 +65,11 @@ def _about(line: loose.Line) -> About:
     parent = line.get("branchedFrom") or line.get("parentSession")
     link = None
     if parent is not None:
-        # A branch's file says which file it was copied from; its name ends in the session's id.
+        # A branch's file says which file it was copied from, entries and all; its name ends in the session's
+        # id. What an extension hands over to a new session is copied nowhere.
         stem = PurePosixPath(loose.string(parent)).stem
-        link = Link("fork", session=stem.rpartition("_")[2] or None)
+        copied = line.get("branchedFrom") is not None
+        link = Link("fork", session=stem.rpartition("_")[2] or None, whole=copied)
     return base.about(base.text(line.get("id")), base.text(line.get("cwd")), ID, link)
 
 

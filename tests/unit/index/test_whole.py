@@ -295,3 +295,30 @@ def test_a_document_that_is_too_long_is_named(world, monkeypatch):
     GEMINI.put(world.logs, [GEMINI.owner("x" * 200)])
     found = discover.discover([Root("auto", world.logs)])
     assert [one.reason for one in found.skipped] == ["longer than 100 bytes"]
+
+
+def test_a_task_has_the_label_that_its_session_ended_with(world):
+    database = opencode_db(world.logs / "opencode.db")
+    state = {"status": "completed", "input": {"prompt": "look"}, "metadata": {"sessionId": "s2"}}
+    part = {"type": "tool", "tool": "task", "callID": "c1", "state": state}
+    task = [OPENCODE.owner("do"), ("assistant", part, {}), OPENCODE.assistant("done")]
+    opencode_rows(database, task)
+    secret = OPENCODE.call("bash", {"command": "cat /home/ada/.netrc"}, "c1", "x")
+    opencode_rows(database, [OPENCODE.owner("look"), *secret, OPENCODE.assistant("seen")], "s2")
+    database.execute("UPDATE session SET parent_id = 's1' WHERE id = 's2'")
+    database.close()
+    with world.index('[index]\nmax_class = "secret"\n[[source]]\npath = "{logs}"\n') as index:
+        catch_up(index)
+        rows = [json.loads(line) for line in dumped(index)]
+        found = {row["text"].split("\n")[0]: (row["kind"], row["class"]) for row in rows}
+        assert found == {
+            "do": ("owner", "public"),
+            "task": ("tool_call", "public"),
+            "look": ("assistant", "public"),
+            "bash": ("tool_call", "public"),
+            "seen": ("assistant", "secret"),
+            "done": ("assistant", "secret"),
+        }
+        assert dumped(index) == world.fresh(
+            '[index]\nmax_class = "secret"\n[[source]]\npath = "{logs}"\n'
+        )
