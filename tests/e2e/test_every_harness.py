@@ -38,7 +38,10 @@ def planted(name: str, kind: Kind) -> list[object]:
     """Return a session with a planted word in every place of its harness that must not be read."""
     word = re.sub(r"\W", "", name)
     entries = [kind.owner(f"canwords {word}owner"), kind.assistant(f"canwords {word}reply")]
-    entries += [made(f"canary{word}{number}") for number, made in enumerate(kind.outside.values())]
+    for number, (place, made) in enumerate(kind.outside.items()):
+        # Of a failure lessons keep the first line that tells of it, and no other.
+        before = "Error: it failed\n" if place == "error" else ""
+        entries.append(made(f"{before}canary{word}{number}"))
     entries += [made(f"canary{word}silent{n}") for n, made in enumerate(kind.silent.values())]
     return [*entries, *kind.call("bash", {"command": SECRET}, "c1", f"canary{word}result")]
 
