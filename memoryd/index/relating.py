@@ -12,12 +12,12 @@ from typing import NamedTuple
 import msgspec
 
 from memoryd.fold import State
-from memoryd.index import identity, purging, table
+from memoryd.index import purging, table
 from memoryd.index.lineage import Heard
 from memoryd.index.listening import Retelling
 from memoryd.index.settings import Settings
 from memoryd.index.table import Folding, Log, Place
-from memoryd.index.writer import Turn, Writer, index_record, opened, start_of
+from memoryd.index.writer import Turn, Writer, index_record, opened, same_so_far, start_of
 from memoryd.points import reached
 from memoryd.sources import LogFile, discover, lines
 from memoryd.sources.lines import Position
@@ -74,10 +74,9 @@ def refold(writer: Writer, wanted: Iterable[tuple[LogFile, Log, Heard]]) -> list
 
 
 def _is_there(file: LogFile, log: Log) -> bool:
-    at = log.position.offset
     try:
         with opened(file) as (handle, seen):
-            return not at or identity.same(handle, seen, log.seen, at, log.marks)
+            return not log.position.offset or same_so_far(file, log, handle, seen)
     except OSError:
         return False
 
