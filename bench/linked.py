@@ -19,7 +19,7 @@ from memoryd.fold import begin, fold
 from memoryd.index import Built, Rebuild, Settings, from_config
 from memoryd.sources import LogFile, discover, lines
 
-FAMILIES, RECORDS, ROUNDS = 250, 60, 5
+FAMILIES, RECORDS, ROUNDS = 250, 60, 3
 
 Line = dict[str, Any]
 

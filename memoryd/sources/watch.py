@@ -55,6 +55,7 @@ class Watcher:
         self._folders: dict[int, Path] = {}
         self._inside: set[int] = set()  # watches below a root; the others wait for a root to appear
         self._missing: set[Path] = set()
+        self._seen: dict[Path, tuple[int, list[Path]]] = {}  # when a folder changed; what it holds
 
     async def __aenter__(self) -> Self:
         """Set the watches; what changes from here on is told."""
@@ -139,25 +140,34 @@ class Watcher:
         """
         for _ in root.parts:  # it, or a folder on the way to it, may appear between two looks
             if self._add(root, INSIDE, follow=True):
-                self._watch_below(root)
+                self._watch_below(root, again=True)
                 return True
             there = next((up for up in root.parents if self._add(up, APPEARS, follow=True)), None)
             if there is None or not (there / root.relative_to(there).parts[0]).exists():
                 break
         return False
 
-    def _watch_below(self, top: Path) -> list[Path]:
+    def _watch_below(self, top: Path, *, again: bool = False) -> list[Path]:
         """Watch every folder below one that is watched; return the files there.
 
-        The watch comes before the look, so that a file is seen by one of the two. Raises: OSError when no
-        watch is left.
+        The watch comes before the look, so that a file is seen by one of the two. `again`: folders that have
+        not changed since they were watched are passed over, and only files in others are returned: there may be
+        tens of thousands. Raises: OSError when no watch is left.
         """
         files: list[Path] = []
         folders = [top]
         while folders:
-            inside, here = _listed(folders.pop())
+            folder = folders.pop()
+            changed = _changed(folder)
+            before = self._seen.get(folder)
+            if again and before is not None and before[0] == changed:
+                folders += before[1]
+                continue
+            inside, here = _listed(folder)
             files += here
-            folders += [folder for folder in inside if self._add(folder, INSIDE)]
+            added = [below for below in inside if self._add(below, INSIDE)]
+            self._seen[folder] = (changed, added)
+            folders += added
         return files
 
     def _add(self, folder: Path, mask: int, *, follow: bool = False) -> bool:
@@ -214,6 +224,15 @@ class Watcher:
     def _forget(self, watch: int) -> None:
         self._folders.pop(watch, None)
         self._inside.discard(watch)
+        self._seen.clear()
+
+
+def _changed(folder: Path) -> int:
+    """Return when something was added to a folder or taken from it; -1 where it cannot be looked at."""
+    try:
+        return folder.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return -1
 
 
 def _listed(folder: Path) -> tuple[list[Path], list[Path]]:

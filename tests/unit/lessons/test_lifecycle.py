@@ -44,12 +44,15 @@ def test_opinions_move_confidence_by_five_and_ten_hundredths(given, told):
     assert confidence(*given) == told
 
 
-def test_a_lesson_whose_error_never_came_back_gains_a_twentieth_at_each_idle():
+def test_a_lesson_whose_error_never_came_back_gains_a_twentieth_at_each_idle_after_news():
     world = World()
     world.fail("s1")
     world.idle("s1")
     assert world.one("relevance") == 0.55
+    world.idle("s1")
+    assert world.one("relevance") == 0.55
     world.connection.execute("UPDATE lesson SET relevance = 0.98")
+    world.edit("s1")
     world.idle("s1")
     assert world.one("relevance") == 1.0
 

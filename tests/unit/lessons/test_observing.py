@@ -241,16 +241,13 @@ def test_what_a_person_stopped_or_what_says_nothing_is_a_failed_call_but_no_less
     assert world.one("count(*)") == 0
 
 
-def test_a_tools_own_error_has_a_code_though_the_tool_is_no_shell():
+def test_a_tools_own_error_has_a_code_though_the_tool_is_no_shell_and_no_line_of_it_is_kept():
     found = describe(
         "Edit",
         Outcome(False),
         "<tool_use_error>String to replace not found in file.</tool_use_error>",
     )
-    assert (found.code, found.first_line) == (
-        "EDIT_NO_MATCH",
-        "String to replace not found in file.",
-    )
+    assert (found.code, found.first_line) == ("EDIT_NO_MATCH", "")
 
 
 def test_a_script_with_windows_line_ends_is_named_so():
