@@ -283,3 +283,12 @@ def test_a_secret_cut_in_half_by_the_look_at_both_ends_is_not_kept():
     world.fail("s1", text=text)
     held = " ".join(str(value) for rows in world.dump().values() for value in rows)
     assert "GHIJ012345" not in held
+
+
+def test_a_success_mends_what_its_own_command_failed_with_and_nothing_else():
+    world = World()
+    world.fail("s1")
+    world.fail("s1", text="zsh: command not found: rg", command="rg x")
+    world.succeed("s1")
+    found = world.all("SELECT code, evidence FROM lesson ORDER BY code")
+    assert found == [("TS2304", 1), ("rg", 0)]
