@@ -48,9 +48,9 @@ def rows(corpus: Path) -> list[Row]:
     files = f"{SESSIONS} sessions, {len(paths)} files"
     detail = f"{100 * ours:.3f} % of a core against {100 * poll:.2f} %, {files}, {SECONDS:.0f} s"
     return [
-        Row("idle CPU, tree-form sessions", "stat of every file each 250 ms", ours / poll, 0.01,
+        Row("idle CPU, tree-form sessions", "stat of every file each 250 ms", ours / poll, 0.05,
             detail=detail),
-        Row("changed part → searchable, p50", "promised: 1 s", percentile(figures, 0.5), 50, unit="ms",
+        Row("changed part → searchable, p50", "promised: 1 s", percentile(figures, 0.5), 100, unit="ms",
             detail=f"{len(figures)} changes, one at a time, beside {files}"),
         Row("changed part → searchable, p99", "promised: 1 s", percentile(figures, 0.99), 1_000,
             unit="ms", detail=f"{len(figures)} changes"),

@@ -26,6 +26,8 @@ from memoryd.sources.inotify import APPEARS, INSIDE, Event, Inotify
 
 SWEEP_S: Final = 30.0
 POLL_S: Final = 1.0
+LOOK_EVERY: Final = 10
+"""Sweeps after which all folders are looked through for watches that are missing."""
 
 
 class Everything(Enum):
@@ -105,7 +107,8 @@ class Watcher:
         now = trio.current_time()
         if now >= self._look_at:
             await trio.to_thread.run_sync(self._watch_all)
-            self._look_at = now + self._sweep_s
+            # Events tell of new folders; this is for those that were lost, and to try inotify again.
+            self._look_at = now + self._sweep_s * (LOOK_EVERY if self.mode == "inotify" else 1)
         self._sweep_at = now + (self._sweep_s if self.mode == "inotify" else self._poll_s)
         return EVERYTHING
 

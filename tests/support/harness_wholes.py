@@ -309,9 +309,10 @@ def put_goose(folder: Path, entries: list[Entry]) -> Path:
     """)
     for entry in entries:
         database.execute(
-            "INSERT INTO messages(session_id, role, content_json, created_timestamp, metadata_json)"
-            " VALUES ('s1', ?, ?, ?, ?)",
+            "INSERT INTO messages(id, session_id, role, content_json, created_timestamp, metadata_json)"
+            " VALUES (?, 's1', ?, ?, ?, ?)",
             (
+                next(_later),  # a conversation that is replaced gets new rows
                 entry["role"],
                 json.dumps(entry["content"]),
                 MS // 1000,

@@ -1,13 +1,14 @@
 """Logs that are rewritten whole, lie in many files or in a database: followed, replaced, never in the way."""
 
 import json
+import os
 import pathlib
 import shutil
 import sqlite3
 
 import pytest
 
-from memoryd.index import Budget, catch_up
+from memoryd.index import Budget, catch_up, resting
 from memoryd.sources import discover, whole
 from memoryd.sources.base import Root
 from tests.support.harnesses import (
@@ -322,3 +323,59 @@ def test_a_task_has_the_label_that_its_session_ended_with(world):
         assert dumped(index) == world.fresh(
             '[index]\nmax_class = "secret"\n[[source]]\npath = "{logs}"\n'
         )
+
+
+@kinds
+def test_a_change_far_from_both_ends_is_seen(world, name):
+    kind = REWRITTEN[name]
+    words = [f"message {number} {'x' * 200}" for number in range(40)]
+    speak = [kind.owner, kind.assistant] * 20
+    put(world, kind, [say(word) for say, word in zip(speak, words, strict=True)])
+    with world.index() as index:
+        catch_up(index)
+        words[20] = f"another {'x' * 203}"[: len(words[20])]
+        put(world, kind, [say(word) for say, word in zip(speak, words, strict=True)])
+        catch_up(index)
+        assert texts(index) == words
+
+
+def test_a_session_at_rest_is_looked_through_once_in_an_hour_and_at_once_where_it_is_told(world):
+    path = OPENCODE.put(world.logs, [OPENCODE.owner("one")])
+    part = next((path.parent.parent.parent / "part").rglob("*.json"))
+    files = [file for file in world.logs.rglob("*") if file.is_file()]
+    for file in files:
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    with world.index() as index:
+        catch_up(index)
+        index.sweep()
+        part.write_text(part.read_text().replace("one", "two"))
+        os.utime(part, (1_000_000_001, 1_000_000_001))
+        for _ in range(2):  # the second may be its turn, the first was not
+            before = texts(index)
+            index.sweep()
+            index.catch_up(Budget())
+        assert before == ["one"]
+        index.changed([part])
+        index.catch_up(Budget())
+        assert texts(index) == ["two"]
+        part.write_text(part.read_text().replace("two", "six"))
+        os.utime(part, (1_000_000_002, 1_000_000_002))
+        for _ in range(resting.ROUNDS):
+            index.sweep()
+        index.catch_up(Budget())
+        assert texts(index) == ["six"]
+        assert dumped(index) == world.fresh()
+
+
+def test_a_session_at_rest_that_is_taken_up_again_is_read(world):
+    path = OPENCODE.put(world.logs, [OPENCODE.owner("one")])
+    for file in world.logs.rglob("*"):
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    with world.index() as index:
+        catch_up(index)
+        index.sweep()
+        index.sweep()
+        OPENCODE.put(world.logs, [OPENCODE.owner("one"), OPENCODE.assistant("two")])
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        catch_up(index)
+        assert texts(index) == ["one", "two"]
