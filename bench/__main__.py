@@ -27,6 +27,7 @@ MEASURES = (
     "latency",
     "cold",
     "idle",
+    "trees",
     "notes",
     "lessons",
     "linked",

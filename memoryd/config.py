@@ -21,27 +21,15 @@ from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.labels import Classes, LabelError
 
-SOURCE_KINDS = ("auto", "native", "claude-code", "codex")
+SOURCE_KINDS = (
+    *("auto", "native", "claude-code", "codex", "opencode", "gemini", "qwen", "pi", "copilot"),
+    *("cursor", "kimi", "droid", "aider", "swe-agent", "openhands", "goose", "cline"),
+)
 GRANTS = (
-    "*",
-    "recall",
-    "recall_open",
-    "memory_view",
-    "memory_create",
-    "memory_str_replace",
-    "memory_insert",
-    "memory_delete",
-    "memory_rename",
-    "lesson_save",
-    "lesson_query",
-    "lesson_get",
-    "lesson_recall",
-    "lesson_status",
-    "lesson_why",
-    "lesson_config",
-    "lesson_feedback",
-    "lesson_trace",
-    "lesson_audit",
+    *("*", "recall", "recall_open", "memory_view", "memory_create", "memory_str_replace"),
+    *("memory_insert", "memory_delete", "memory_rename", "lesson_save", "lesson_query"),
+    *("lesson_get", "lesson_recall", "lesson_status", "lesson_why", "lesson_config"),
+    *("lesson_feedback", "lesson_trace", "lesson_audit"),
 )
 _SOCKET_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 

@@ -51,14 +51,39 @@ CLASSES = ("public", "internal", "private", "secret")
 SHELLS = (
     *("Bash", "bash", "BashOutput", "KillShell", "KillBash", "PowerShell", "Monitor"),
     *("shell", "shell_command", "local_shell", "local_shell_call", "exec_command", "write_stdin"),
-    *("container.exec", "unified_exec", "run_shell_command"),
+    *("container.exec", "unified_exec", "run_shell_command", "Shell", "Execute", "Await"),
+    *("execute_command", "execute_bash", "terminal", "run_terminal_cmd", "run_command"),
+    *("powershell", "read_bash", "write_bash", "stop_bash", "list_bash", "process"),
+    *("developer__shell", "readCommandOutput"),
 )
 """Tools whose arguments hold shell words."""
 
 _FILES = (
     *("Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS"),
     *("LSP", "read_file", "write_file", "replace", "apply_patch", "list_dir", "grep_files"),
-    "view_image",
+    *(
+        "view_image",
+        "read",
+        "edit",
+        "write",
+        "grep",
+        "find",
+        "ls",
+        "glob",
+        "list",
+        "view",
+        "create",
+    ),
+    *("patch", "multiedit", "lsp", "rg", "list_directory", "search_file_content", "grep_search"),
+    *("read_many_files", "edit_file", "delete_file", "file_search", "codebase_search"),
+    *("search_replace", "str_replace_editor", "str_replace", "file_editor", "read_lints"),
+    *("write_to_file", "apply_diff", "list_files", "search_files", "ReadFile", "WriteFile"),
+    *("StrReplaceFile", "StrReplace", "ReadMediaFile", "Delete", "Create", "ApplyPatch"),
+    *("EditNotebook", "ReadLints", "SemanticSearch", "readFile", "newFileCreated"),
+    *("editedExistingFile", "appliedDiff", "listFilesTopLevel", "listFilesRecursive"),
+    *("listCodeDefinitionNames", "searchFiles", "codebaseSearch", "fileDeleted"),
+    *("insertContent", "searchAndReplace", "developer__text_editor", "developer__analyze"),
+    *("planning_file_editor", "execute_ipython_cell"),
 )
 
 _TALK = (
@@ -70,11 +95,20 @@ _TALK = (
     *("SendUserMessage", "SendUserFile", "SendFeedback", "ReportFindings", "ShareOnboardingGuide"),
     *("EndConversation", "update_plan", "request_user_input", "request_permissions"),
     *("create_goal", "get_goal", "update_goal", "test_sync_tool"),
+    *("todowrite", "todoread", "todo_write", "write_todos", "update_todo", "TodoList"),
+    *("SetTodoList", "updateTodoList", "task_tracker", "todo__write", "todo__read", "question"),
+    *("ask_user", "ask_user_question", "AskUser", "AskQuestion", "skill", "invoke_skill"),
+    *("activate_skill", "invalid", "plan_enter", "plan_exit", "enter_plan_mode", "SwitchMode"),
+    *("switchMode", "CreatePlan", "ExitSpecMode", "CreateGoal", "GetGoal", "SetGoalBudget"),
+    *("UpdateGoal", "Think", "think", "finish", "finishTask", "task_complete", "report_intent"),
+    *("save_memory", "fetchInstructions", "fetch_rules", "summarizeTask", "SendDMail"),
 )
 
 _WEB = (
     *("WebFetch", "WebSearch", "web_search", "web_fetch", "web_search_call", "web.run"),
-    *("image_generation", "image_generation_call", "hosted:*"),
+    *("image_generation", "image_generation_call", "hosted:*", "webfetch", "websearch"),
+    *("codesearch", "google_web_search", "FetchURL", "FetchUrl", "SearchWeb", "webFetch"),
+    *("webSearch", "fetch_copilot_cli_documentation"),
 )
 
 _SERVERS = (
@@ -82,7 +116,10 @@ _SERVERS = (
     *("mcp__*", "ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"),
     *("McpAuth", "WaitForMcpServers", "list_mcp_resources", "list_mcp_resource_templates"),
     *("read_mcp_resource", "tool_search", "tool_suggest", "request_plugin_install"),
-    "list_available_plugins_to_install",
+    *("list_available_plugins_to_install", "mcp_*", "github-mcp-server-*", "CallMcpTool"),
+    *("FetchMcpResource", "use_mcp_tool", "access_mcp_resource"),
+    # a browser shows whatever the owner is logged in to
+    *("browser", "browser_*", "computercontroller__*"),
 )
 
 _AGENTS = (
@@ -92,7 +129,11 @@ _AGENTS = (
     *("list_agents", "send_message", "followup_task", "interrupt_agent", "spawn_agents_on_csv"),
     *("report_agent_job_result", "get_memory"),
     # programs that call further tools, whose answers they pass on
-    *("exec", "js_repl", "js_repl_reset", "artifacts"),
+    *("exec", "js_repl", "js_repl_reset", "artifacts", "batch"),
+    *("task", "agent", "delegate", "AgentSwarm", "CreateSubagent", "Subagent", "read_agent"),
+    *("codebase_investigator", "delegate_to_agent", "generalist", "newTask", "subagent__*"),
+    *("sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "message"),
+    *("memory_search", "memory_get"),
 )
 
 _OWN_TEXT = (

@@ -28,7 +28,7 @@ from memoryd.hints import ARGS, PLACE, Hints
 from memoryd.labels import LOWEST, Classes, Label
 from memoryd.places import Places
 
-VERSION = 1
+VERSION = 2
 """Counts changes in how arguments are read, so that an index made otherwise is rebuilt."""
 
 MAX_TRIED = 64 * 1024
@@ -38,6 +38,9 @@ _MAX_KEPT = 32 * 1024
 """Names whose rules are remembered; a full lookup is emptied."""
 
 _SERVER = re.compile(r"mcp__((?:(?!__).)*?)memoryd(?:[-_](.+?))?__", re.IGNORECASE)
+
+_OURS = re.compile(r"(?:\A|[-_.:])memoryd(?:[-_.:]|\Z)", re.IGNORECASE)
+"""A memory tool as harnesses name it that do not write ``mcp__SERVER__TOOL``."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -177,6 +180,8 @@ class Rules:
             plan = self._asks_memoryd(tool, server)
         else:
             plan = self._looked_up(tool, self._tools, self.unknown)
+            if not tool.startswith("mcp__") and _OURS.search(tool):
+                plan = plan._replace(own=self.linked)
         how = Reading(shell=tool in profiles.SHELLS, globs="glob" in tool.lower())
         plan = plan._replace(how=how, hinted=any(case.hinted for case in plan.cases))
         return _kept(self._plans, tool, plan)

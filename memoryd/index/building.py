@@ -127,7 +127,7 @@ def _oldest_first(files: list[LogFile], settings: Settings) -> list[tuple[int, L
     line: list[tuple[int, str, int, LogFile]] = []
     for file in files:
         try:
-            seen = identity.seen(file.path.lstat())
+            seen = identity.look(file)
         except OSError:
             continue
         if sweeping.young(settings, seen):

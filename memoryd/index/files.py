@@ -18,18 +18,32 @@ from memoryd.index.rows import storable
 from memoryd.index.settings import Settings
 from memoryd.index.table import Log, Place
 from memoryd.labels import Label
-from memoryd.sources import LogFile, discover, lines
+from memoryd.sources import LogFile, discover, lines, whole
 from memoryd.sources.lines import Position
 
 
 @contextmanager
 def opened(file: LogFile) -> Iterator[tuple[int, Seen]]:
-    """Open a log and yield its descriptor and status. Raises: OSError, also for what is no regular file."""
+    """Open a log and yield a descriptor of its lines, and what it looked like before they were read.
+
+    Raises: OSError, also for what is no regular file.
+    """
+    if (how := file.whole) is not None:
+        before = identity.look(file)
+        with whole.opened(how, file.root.path, file.log) as made:
+            yield made, before
+        return
     handle = discover.open_log(file)
     try:
         yield handle, identity.seen(os.fstat(handle))
     finally:
         os.close(handle)
+
+
+def same_so_far(file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
+    """Say whether the open log starts with what was read of it. Raises: OSError."""
+    at, is_whole = log.position.offset, file.whole is not None
+    return identity.same(handle, seen, log.seen, at, log.marks, whole=is_whole)
 
 
 def excluded(globs: Iterable[str], project: str | None) -> bool:

@@ -19,14 +19,16 @@ from memoryd.index import identity, purging, schema, sweeping, table, vanished
 from memoryd.index.catalogue import Catalogue
 from memoryd.index.heard import Told
 from memoryd.index.notes import NoteRows, index_notes
-from memoryd.index.pending import Pending
+from memoryd.index.pending import FIRST_WAIT, SOON, Pending
 from memoryd.index.relating import finder, settle
+from memoryd.index.resting import Resting
 from memoryd.index.rows import Counts
 from memoryd.index.settings import Settings
 from memoryd.index.table import Log
 from memoryd.index.writer import Budget, Turn, TurnFailed, Waiting, Writer, index_log
 from memoryd.points import reached
 from memoryd.sources import ADAPTERS, LogFile, discover
+from memoryd.sources.whole import NotNow
 
 PURGE_AGAIN_S = 0.5
 """How long after a reader stood in its way the write-ahead log is tried to be emptied again."""
@@ -49,6 +51,7 @@ class Following:
             self.purging = purging.bits(connection, purging.PURGE) != 0
         self.writer = Writer(connection, settings, next_id)
         self.pending = Pending()
+        self._resting = Resting()
         self.missing: list[str] = []
         self.skipped: list[discover.Skipped] = []
         self.unusable: list[str] = []
@@ -144,7 +147,7 @@ class Following:
         """
         self.notes.due = True
         there = discover.discover(self.settings.roots, self._memory)
-        found = sweeping.look(self.settings, there, self.writer, self.catalogue)
+        found = sweeping.look(self.settings, there, self.writer, self.catalogue, self._resting)
         mark = self.writer.rows.mark()
         try:
             with db.transaction(self.connection):
@@ -178,19 +181,22 @@ class Following:
         while self._hints:
             path = self._hints.popleft()
             self.notes.due = self.notes.due or self.notes.concerns(path)
-            file = discover.log_at(path, self.settings.roots, self._memory)
-            if file is None:
-                continue
-            key = self.writer.key_of(file)
-            known = self.catalogue.known.get(key)
-            try:
-                seen = identity.seen(file.path.lstat())
-            except OSError:
-                continue  # the next sweep tells what became of it
-            if known is not None and sweeping.another_file(seen, known):
-                self.sweep()  # where is the one that was here?
-            elif sweeping.must_be_read(self.settings, known, file, seen):
-                self.pending.put(key, file)
+            for file in discover.logs_at(path, self.settings.roots, self._memory):
+                self._take_hint(file)
+
+    def _take_hint(self, file: LogFile) -> None:
+        """Let a log wait if it has changed."""
+        key = self.writer.key_of(file)
+        known = self.catalogue.known.get(key)
+        try:
+            seen = identity.look(file)
+        except OSError:
+            return  # the next sweep tells what became of it
+        replaced = known is not None and sweeping.another_file(seen, known)
+        if replaced and file.whole is None:
+            self.sweep()  # where is the one that was here?
+        elif sweeping.must_be_read(self.settings, known, file, seen):
+            self.pending.put(key, file)
 
     def _turns(self, budget: Budget, taken: list[tuple[int, LogFile]], done: list[_Done]) -> None:
         """Give logs their turns until the budget is used up."""
@@ -208,7 +214,8 @@ class Following:
             except FileNotFoundError:
                 self.pending.drop(key)  # the next sweep tells what became of it
             except OSError as error:
-                self.pending.failed(key, file, reason_of(error), monotonic())
+                first = SOON if isinstance(error, NotNow) else FIRST_WAIT
+                self.pending.failed(key, file, reason_of(error), monotonic(), first)
             if monotonic() - began > budget.seconds:
                 break
 
@@ -260,7 +267,7 @@ class Following:
         just, known = self._just.get(key), self.catalogue.known.get(key)
         read = just.seen if just is not None else None if known is None else known.seen
         try:
-            return identity.seen(file.path.lstat()) != read
+            return identity.look(file) != read
         except OSError:
             return False
 

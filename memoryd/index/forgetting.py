@@ -28,6 +28,7 @@ from memoryd.index.table import Place
 from memoryd.index.tombs import Tomb
 from memoryd.index.writer import FORGOTTEN
 from memoryd.points import reached
+from memoryd.sources import ADAPTERS
 
 ERASED = "erased"
 """The state of a log that the index does not know any more."""
@@ -214,11 +215,16 @@ def _last(connection: apsw.Connection, log: int, tomb: Tomb, classes: int) -> in
 
 
 def _told(one: One, *, delete: bool, dry: bool) -> OneLog:
-    """Delete a log's file if that is wanted and all of it was forgotten; return what is told of it."""
+    """Delete a log's file if that is wanted and all of it was forgotten; return what is told of it.
+
+    A session in a database, or in many files, is its harness's to delete: it stays and is told as held.
+    """
     place, known = one.gone.place, one.known
     path = Path(place.root, place.log)
-    there = path.is_file()
-    deletes = delete and there and one.gone.whole and known is not None
+    how = ADAPTERS[place.source].whole_of(place.log) if place.source in ADAPTERS else None
+    there = path.is_file() if how is None or how.names is None else path.parent.is_file()
+    alone = how is None or (how.names is None and how.look is None)
+    deletes = delete and there and alone and one.gone.whole and known is not None
     if deletes and not dry and known is not None:
         deletes = _delete(path, known)
     return OneLog(

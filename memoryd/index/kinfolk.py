@@ -24,6 +24,7 @@ SPAWN, TALK, WAIT, QUIET = range(4)
 
 DISPATCHERS = {
     **dict.fromkeys(("Task", "Agent", "Workflow", "spawn_agent", "spawn_agents_on_csv"), SPAWN),
+    **dict.fromkeys(("task", "agent", "delegate", "AgentSwarm", "Subagent", "newTask"), SPAWN),
     **dict.fromkeys(("SendMessage", "send_input", "send_message", "followup_task"), TALK),
     **dict.fromkeys(("resume_agent", "interrupt_agent"), TALK),
     **dict.fromkeys(("TaskOutput", "AgentOutputTool", "wait", "wait_agent", "close_agent"), WAIT),

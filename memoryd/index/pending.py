@@ -13,6 +13,8 @@ import msgspec
 from memoryd.sources import LogFile
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+SOON = 0.05
+"""Seconds after which what was only half there is tried again: mostly it was being written."""
 _MOST_TRIES = 64
 
 
@@ -98,10 +100,12 @@ class Pending:
         line = self._line or self._held
         return line.popitem(last=False) if line else None
 
-    def failed(self, key: int, file: LogFile, reason: str, now: float) -> None:
-        """Let a log that cannot be read wait, longer each time."""
+    def failed(
+        self, key: int, file: LogFile, reason: str, now: float, first: float = FIRST_WAIT
+    ) -> None:
+        """Let a log that cannot be read wait, `first` seconds and longer each time."""
         before = self.faults.get(key)
-        wait = FIRST_WAIT if before is None else min(before.wait * 2, LONGEST_WAIT)
+        wait = first if before is None else min(before.wait * 2, LONGEST_WAIT)
         self.faults[key] = Fault(file, reason, wait, now + wait)
 
     def succeeded(self, key: int) -> None:

@@ -12,7 +12,7 @@ from memoryd.index.settings import Settings
 from memoryd.index.sweeping import is_folder, what_is_there
 from memoryd.index.table import Log
 from memoryd.index.vanished import label_of
-from memoryd.index.writer import key_of, label_at_end, opened, start_of
+from memoryd.index.writer import key_of, label_at_end, opened, same_so_far, start_of
 from memoryd.labels import Label
 from memoryd.sources import LogFile, discover
 
@@ -44,8 +44,7 @@ def _hold(settings: Settings, file: LogFile, log: Log, peak: Label) -> None:
     """Write a floor where the log was rewritten and its label would now be lower."""
     try:
         with opened(file) as (handle, seen):
-            at = log.position.offset
-            if not at or identity.same(handle, seen, log.seen, at, log.marks):
+            if not log.position.offset or same_so_far(file, log, handle, seen):
                 return
             held = floors.read(settings.home, settings.ids, settings.classes).of(log.key)
             end = label_at_end(settings, file, start_of(settings, file, held), handle)
@@ -72,6 +71,6 @@ def _label(label: Label, meta: schema.Meta, settings: Settings) -> Label:
 
 def _seen(file: LogFile) -> identity.Seen | None:
     try:
-        return identity.seen(file.path.lstat())
+        return identity.look(file)
     except OSError:
         return None

@@ -10,7 +10,7 @@ not mounted) changes nothing and is told as `Found.missing`.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +22,13 @@ from memoryd.index import floors, identity, overrides, purging, table, tombs, va
 from memoryd.index.catalogue import Catalogue, Known
 from memoryd.index.identity import Seen
 from memoryd.index.kept_logs import index_kept, unwanted
+from memoryd.index.resting import Resting
 from memoryd.index.settings import DAY_MS, Settings
 from memoryd.index.table import Log, Place
-from memoryd.index.writer import Writer, excluded, opened, place_of
+from memoryd.index.writer import Writer, excluded, opened, place_of, same_so_far
 from memoryd.labels import Label
 from memoryd.sources import ADAPTERS, LogFile, discover
+from memoryd.sources.opening import open_below
 
 
 class Found(msgspec.Struct):
@@ -51,17 +53,26 @@ class Settled(msgspec.Struct):
     unusable: list[str] = []
 
 
-def look(settings: Settings, there: discover.Found, writer: Writer, catalogue: Catalogue) -> Found:
+def look(
+    settings: Settings,
+    there: discover.Found,
+    writer: Writer,
+    catalogue: Catalogue,
+    resting: Resting | None = None,
+) -> Found:
     """Return what the folders hold and which logs must be read, from what `discover` found `there`."""
+    resting = Resting() if resting is None else resting
+    resting.next_round()
     found = Found(missing=[str(root.path) for root in settings.roots if not is_folder(root.path)])
     for file in (*there.logs, *_emptied(settings, there, catalogue)):
+        key = writer.key_of(file)
+        known = catalogue.known.get(key)
         try:
-            seen = identity.seen(file.path.lstat())
+            rests = known is not None and resting.rests(key, file, known)
+            seen = known.seen if known is not None and rests else identity.look(file)
         except OSError:
             continue  # gone since it was listed: the next sweep tells
-        key = writer.key_of(file)
         found.files[key], found.sizes[key] = file, seen
-        known = catalogue.known.get(key)
         if must_be_read(settings, known, file, seen) or _overridden(writer, key, known):
             found.changed[key] = file
     return found
@@ -299,7 +310,7 @@ def must_be_read(settings: Settings, known: Known | None, file: LogFile, seen: S
             return True
         case table.EXPIRED:
             return seen != known.seen or _age(known) >= oldest
-    other = another_file(seen, known) or seen.size < known.offset
+    other = another_file(seen, known) or (file.whole is None and seen.size < known.offset)
     return other or not excluded(file.root.exclude, known.project)
 
 
@@ -324,8 +335,12 @@ def another_file(seen: Seen, known: Known) -> bool:
 
 def what_is_there(place: Place) -> str:
     """Say what is at a log's path: ``nothing`` of it, ``another format``, or ``unknown``."""
+    adapter = ADAPTERS.get(place.source)
+    how = None if adapter is None else adapter.whole_of(place.log)
+    if how is not None and how.names is not None:
+        return _what_is_inside(place, how.names)
     try:
-        handle = discover.open_below(Path(place.root), place.log)
+        handle = open_below(Path(place.root), place.log)
     except (FileNotFoundError, NotADirectoryError):
         return "nothing"
     except OSError as error:
@@ -334,10 +349,21 @@ def what_is_there(place: Place) -> str:
     return "another format"
 
 
+def _what_is_inside(place: Place, names: Callable[[Path, str], Mapping[str, object]]) -> str:
+    """Say what a database has of a log inside it; what cannot be asked may still be there."""
+    inside, _, name = place.log.rpartition("/")
+    try:
+        return "unknown" if name in names(Path(place.root), inside) else "nothing"
+    except (FileNotFoundError, NotADirectoryError):
+        return "nothing"
+    except OSError:
+        return "unknown"
+
+
 def _same_bytes(file: LogFile, log: Log) -> bool:
     try:
         with opened(file) as (handle, seen):
-            return identity.same(handle, seen, log.seen, log.position.offset, log.marks)
+            return same_so_far(file, log, handle, seen)
     except OSError:
         return False
 

@@ -131,9 +131,20 @@ _decode_heard = msgspec.msgpack.Decoder(Heard).decode
 _decode_trail = msgspec.msgpack.Decoder(tuple[bytes, list[Event]]).decode
 
 
+_SAID_OF_ALL = frozenset(
+    ("agents", "base_state", "events", "main", "transcript", "ui_messages", "wire")
+)
+"""File and folder names that are the same in every session of some harness."""
+
+
 def session_of(log: str) -> str:
-    """Return the session that a log is called where no record tells one: its file's stem."""
-    return PurePosixPath(log).stem
+    """Return the session that a log is called where no record tells one: its file's stem.
+
+    Where every log of a harness has the same name, it is the name of the nearest folder that differs.
+    """
+    path = PurePosixPath(log)
+    names = [path.stem, *(part.name for part in path.parents if part.name)]
+    return next((name for name in names if name not in _SAID_OF_ALL), path.stem)
 
 
 def load(connection: apsw.Connection, number: int) -> Log | None:

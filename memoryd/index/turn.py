@@ -57,6 +57,7 @@ class Turn(msgspec.Struct):
     counts: Counts = msgspec.field(default_factory=Counts)
     tomb: Tomb | None = None
     anew: bool = False
+    whole: bool = False
     heard: list[Heard] | None = None
     """What is to be handed on of this turn; None: nobody listens."""
 

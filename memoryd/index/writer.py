@@ -40,6 +40,7 @@ from memoryd.index.files import (
     label_at_end,
     opened,
     place_of,
+    same_so_far,
     start_label,
     start_of,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "opened",
     "place_of",
     "progress",
+    "same_so_far",
     "set_progress",
     "start_of",
 ]
@@ -183,7 +185,7 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     log.label = folding.state.label
     log.peak = log.peak.join(log.label)
     log.seen = seen
-    log.marks = identity.marks(handle, log.position.offset)
+    log.marks = identity.marks(handle, log.position.offset, whole=turn.whole)
     log.indexed += counts.indexed
     log.left_out += counts.left_out
     log.unreadable += counts.unreadable
@@ -216,7 +218,7 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     turn.counts.records += 1
     copy = ear.copies and ear.copied(record)
     if turn.heard is not None:
-        turn.heard.append(heard(turn, record, [] if copy else rows))
+        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level))
     for item, label in rows:
         gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):
@@ -246,7 +248,9 @@ def index_log(
     with opened(file) as (handle, seen):
         try:
             turn = _begin(writer, file, number, handle, seen)
-            more = _read(writer, file, turn, handle, budget, new=number is None)
+            # What was rewritten is replaced in one step, however long that takes.
+            limit = None if file.whole is not None else budget
+            more = _read(writer, file, turn, handle, limit, new=number is None)
             if budget is not None:
                 writer.rows.flush()
             reached("catch-up: rows added")
@@ -317,14 +321,13 @@ def _exclude(writer: Writer, turn: Turn) -> None:
         turn.heard = []
 
 
-def _goes_on(writer: Writer, log: Log, handle: int, seen: Seen) -> bool:
+def _goes_on(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
     """Say whether the file is the one that was read so far, under the overrides that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
         return False
     if log.forgot != writer.tombs.mark(log.key):
         return False
-    at = log.position.offset
-    return at == 0 or identity.same(handle, seen, log.seen, at, log.marks)
+    return log.position.offset == 0 or same_so_far(file, log, handle, seen)
 
 
 def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> Log:
@@ -336,8 +339,7 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
     writer.kin.drop(log.key)
     table.delete(writer.connection, log.id, len(writer.settings.classes))
     fresh = _new_log(writer, file, log.id)
-    at = log.position.offset
-    if at and identity.same(handle, seen, log.seen, at, log.marks):
+    if log.position.offset and same_so_far(file, log, handle, seen):
         return fresh
     settings = writer.settings
     if not label_at_end(settings, file, fresh.label, handle).covers(log.peak):
@@ -363,12 +365,11 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
     """Return the turn of a log as it goes on, or as it starts over."""
     log, anew = progress(writer, file, number), False
-    if not _goes_on(writer, log, handle, seen):
-        at = log.position.offset
-        anew = bool(at) and not identity.same(handle, seen, log.seen, at, log.marks)
+    if not _goes_on(writer, file, log, handle, seen):
+        anew = log.position.offset > 0 and not same_so_far(file, log, handle, seen)
         log = _start_over(writer, file, log, handle, seen)
     ear = Listener(writer.kin, log, file.adapter)
     turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, anew=anew)
-    turn.heard = [] if writer.listened else None
+    turn.heard, turn.whole = [] if writer.listened else None, file.whole is not None
     turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
     return turn

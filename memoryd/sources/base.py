@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from memoryd.records import About, Brought, Item, Link, Record, Unreadable
+from memoryd.sources.whole import Mark, Whole
 from memoryd.sources.wrapped import Along
 
 MAX_DEPTH = 200
@@ -40,6 +41,7 @@ class Adapter(msgspec.Struct, frozen=True):
     `below(log)`: the folder where the logs of its sub-agents lie, if they have one.
     `labelled(lines)`: which lines, by their places in the list, give labels of their own; `doubt(raw, line)`
     is why such a line must not be believed, or None.
+    `whole`: how logs are read that are no files of lines, where the harness has such; `parse` takes their lines.
     """
 
     id: str
@@ -57,6 +59,18 @@ class Adapter(msgspec.Struct, frozen=True):
     named: bool = False
     labelled: Callable[[list[Any]], list[int]] = lambda lines: []
     doubt: Callable[[bytes, Any], str | None] = lambda raw, line: None
+    whole: tuple[Whole, ...] = ()
+
+    def whole_of(self, log: str) -> Whole | None:
+        """Return how the log at a path is read if it is no file of lines."""
+        for whole in self.whole:  # a sweep asks for every file: no generator
+            if whole.wants(log):
+                return whole
+        return None
+
+    def may_be_log(self, log: str) -> bool:
+        """Say whether a path can be a log, of lines or whole."""
+        return self.wants(log) or self.whole_of(log) is not None
 
 
 class Root(msgspec.Struct, frozen=True):
@@ -74,12 +88,21 @@ class Root(msgspec.Struct, frozen=True):
 
 
 class LogFile(msgspec.Struct, frozen=True):
-    """One log: `log` is its path below the root, with ``/``; `path` is where to open it."""
+    """One log: `log` is its path below the root, with ``/``; `path` is where to open it.
+
+    Inside a database `log` goes on with the log's name there, and `mark` is what was seen of it.
+    """
 
     root: Root
     adapter: Adapter
     path: Path
     log: str
+    mark: Mark | None = None
+
+    @property
+    def whole(self) -> Whole | None:
+        """Return how the log is read if it is no file of lines."""
+        return self.adapter.whole_of(self.log)
 
 
 class NotJson(ValueError):

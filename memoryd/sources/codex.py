@@ -108,6 +108,8 @@ def claims(record: Mapping[str, object]) -> bool | None:
     kind = record.get("type")
     if isinstance(record.get("payload"), dict):
         return (isinstance(kind, str) and kind in _ENVELOPES) or None
+    if not all(isinstance(record.get(key), str | None) for key in ("type", "role")):
+        return False
     if kind is None:
         about = "id" in record and ("git" in record or "instructions" in record)
         return about or "record_type" in record or _old_message(record)

@@ -16,12 +16,13 @@ from typing import NamedTuple
 import msgspec
 
 from memoryd.config import Source
-from memoryd.sources import ADAPTERS
+from memoryd.sources import ADAPTERS, sqlite
 from memoryd.sources.base import Adapter, LogFile, Root
-from memoryd.sources.telling import tell
+from memoryd.sources.opening import open_below
+from memoryd.sources.telling import tell, tell_whole
+from memoryd.sources.whole import Mark, NotNow, Whole
 
 _COMPRESSED = (".jsonl.zst", ".jsonl.gz")
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -49,13 +50,17 @@ class LogPlace(NamedTuple):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A file as it was when its format was told: `told` is the adapter, a reason against it, or None."""
+    """A file as it was when its format was told: `told` is the adapter, a reason against it, or None.
+
+    `names`: the logs inside a database.
+    """
 
     dev: int
     ino: int
     size: int
     mtime_ns: int
     told: Adapter | str | None
+    names: dict[str, Mark] | None = None
 
 
 Memory = dict[Path, Seen]
@@ -107,20 +112,46 @@ def discover(roots: Sequence[Root], memory: Memory | None = None) -> Found:
 
 
 def log_at(path: Path, roots: Sequence[Root], memory: Memory | None = None) -> LogFile | None:
-    """Return the log at `path` as `discover` would, or None if there is none that can be read now."""
+    """Return the log at `path` as `discover` would, or None if there is none that can be read now.
+
+    The path of a log inside a database goes on with its name there.
+    """
+    inside = _is_database(path.parent.name)
+    found = logs_at(path.parent if inside else path, roots, memory)
+    return next((log for log in found if not inside or log.root.path / log.log == path), None)
+
+
+def logs_at(path: Path, roots: Sequence[Root], memory: Memory | None = None) -> list[LogFile]:
+    """Return the logs that the file at `path` is, is a part of, or holds, as `discover` would."""
     found = Found()
     for root in roots:
         if not path.is_relative_to(root.path) or path == root.path:
             continue
         if any(path.is_relative_to(state) for state in _states(root, roots)):
             continue
-        if _may_be_log(path.name) and (status := _status(path, found.skipped)) is not None:
+        path = _main(root, path)
+        if _may_be_log(root, path.name) and (status := _status(path, found.skipped)) is not None:
             between = [at for at in path.parents if at.is_relative_to(root.path)]
             owners = root.trusted and all(map(_owners, map(_lstat, between)))
             place = LogPlace(root, path, path.relative_to(root.path).as_posix(), owners)
             _sort(place, status, found, {} if memory is None else memory)
         break
-    return found.logs[0] if found.logs else None
+    return found.logs
+
+
+def _main(root: Root, path: Path) -> Path:
+    """Return the file by whose name the log is known that `path` is a part of."""
+    log = path.relative_to(root.path).as_posix()
+    mains = (how.main(root.path, log) for how in _looked_for(root))
+    main = next(filter(None, mains), None)
+    return path if main is None else root.path / main
+
+
+def _looked_for(root: Root) -> Iterator[Whole]:
+    """Yield the ways of reading whole logs that a root asks for."""
+    for adapter in ADAPTERS.values():
+        if root.kind in ("auto", adapter.id):
+            yield from adapter.whole
 
 
 def _states(root: Root, roots: Sequence[Root]) -> set[Path]:
@@ -145,6 +176,7 @@ def _files(
                 ordered = sorted(
                     (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries
                 )
+                parts = _parts(root, ordered)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -152,7 +184,7 @@ def _files(
             continue
         deeper = []
         for name, is_folder in ordered:
-            if not is_folder and not _may_be_log(name):
+            if name in parts or not (is_folder or _may_be_log(root, name)):
                 continue
             path = folder / name
             if is_folder:
@@ -163,8 +195,18 @@ def _files(
         folders += reversed(deeper)
 
 
-def _may_be_log(name: str) -> bool:
-    return name.endswith(_COMPRESSED) or any(a.wants(name) for a in ADAPTERS.values())
+def _may_be_log(root: Root, name: str) -> bool:
+    """Say whether a name can be a log's; a document only where its format is looked for."""
+    return name.endswith(_COMPRESSED) or any(
+        adapter.wants(name) or (root.kind in ("auto", adapter.id) and adapter.may_be_log(name))
+        for adapter in ADAPTERS.values()
+    )
+
+
+def _parts(root: Root, entries: list[tuple[str, bool]]) -> frozenset[str]:
+    """Return the folders among `entries` that hold parts of logs that have their names elsewhere."""
+    names = frozenset(name for name, _ in entries)
+    return frozenset().union(*(how.leaves_out(names) for how in _looked_for(root)))
 
 
 def _status(path: Path, skipped: list[Skipped]) -> os.stat_result | None:
@@ -213,10 +255,16 @@ def _sort(place: LogPlace, status: os.stat_result, found: Found, memory: Memory)
     elif root.kind not in ("auto", told.id):
         reason = f"holds {told.id} records, but its source is said to hold {root.kind}"
         found.skipped.append(Skipped(path, reason))
-    elif told.wants(log):
+    elif told.may_be_log(log):
         if root.trusted and not (owners and _owners(status)):
             root = msgspec.structs.replace(root, trusted=False)
-        found.logs.append(LogFile(root, told, path, log))
+        names = memory[path].names
+        if names is None:
+            found.logs.append(LogFile(root, told, path, log))
+            return
+        inside = ((f"{log}/{name}", mark) for name, mark in names.items())
+        found.logs += [LogFile(root, told, path, name, mark) for name, mark in inside
+                       if not excluded(root, name)]  # fmt: skip
 
 
 def excluded(root: Root, log: str) -> bool:
@@ -232,22 +280,56 @@ def excluded(root: Root, log: str) -> bool:
 
 def _told(place: LogPlace, status: os.stat_result, memory: Memory) -> Adapter | str | None:
     """Return the adapter of a file, from memory if the file only grew; else why it has none, or None."""
-    seen = memory.get(place.path)
-    if seen is not None and (seen.dev, seen.ino) == (status.st_dev, status.st_ino):
-        same = (seen.size, seen.mtime_ns) == (status.st_size, status.st_mtime_ns)
-        if same or (isinstance(seen.told, Adapter) and seen.size <= status.st_size):
-            return seen.told
+    root, path, log, _ = place
+    seen = memory.get(path)
     try:
-        descriptor = open_below(place.root.path, place.log)
-        try:
-            told = tell(descriptor)
-        finally:
-            os.close(descriptor)
+        if _is_database(log):
+            return _told_database(place, seen, memory)
+        if seen is not None and (seen.dev, seen.ino) == (status.st_dev, status.st_ino):
+            same = (seen.size, seen.mtime_ns) == (status.st_size, status.st_mtime_ns)
+            if same or (isinstance(seen.told, Adapter) and seen.size <= status.st_size):
+                return seen.told
+        told = _tell(root.path, log)
     except OSError as error:
         return _words(error)
-    memory[place.path] = Seen(
-        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, told
+    memory[path] = Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, told)
+    return told
+
+
+def _tell(root: Path, log: str) -> Adapter | str | None:
+    if not any(adapter.wants(log) for adapter in ADAPTERS.values()):
+        return tell_whole(root, log)
+    descriptor = open_below(root, log)
+    try:
+        return tell(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_database(log: str) -> bool:
+    return log.endswith(".db") and any(
+        (how := adapter.whole_of(log)) is not None and how.form == "sqlite"
+        for adapter in ADAPTERS.values()
     )
+
+
+def _told_database(place: LogPlace, seen: Seen | None, memory: Memory) -> Adapter | str | None:
+    """Return the adapter of a database, and keep in memory what logs it holds. Raises: OSError."""
+    root, path, log, _ = place
+    now = sqlite.mark(root.path, log)
+    if seen is not None and (seen.dev, seen.ino, seen.size, seen.mtime_ns) == now:
+        return seen.told
+    try:
+        told = tell_whole(root.path, log)
+        names = None
+        how = told.whole_of(log) if isinstance(told, Adapter) else None
+        if how is not None and how.names is not None:
+            names = how.names(root.path, log)
+    except NotNow:
+        if seen is None:
+            raise
+        return seen.told  # as it was, until it can be asked again
+    memory[path] = Seen(*now, told, names)
     return told
 
 
@@ -259,23 +341,5 @@ def open_log(log: LogFile) -> int:
     return open_below(log.root.path, log.log)
 
 
-def open_below(root: Path, log: str) -> int:
-    """Return a descriptor of the regular file at `log` below `root`, following no link below `root`."""
-    *folders, name = log.split("/")
-    at = os.open(root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
-    try:
-        for folder in folders:
-            below = os.open(folder, _OPEN | os.O_DIRECTORY, dir_fd=at)
-            os.close(at)
-            at = below
-        descriptor = os.open(name, _OPEN, dir_fd=at)
-    finally:
-        os.close(at)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(0, "not a regular file", log)
-    return descriptor
-
-
 def _words(error: OSError) -> str:
-    return (error.strerror or "cannot be read").lower()
+    return (error.strerror or str(error) or "cannot be read").lower()

@@ -1,14 +1,16 @@
 """Tell a log's format by its first records, never by its name or place, which are often wrong.
 
-In: an open file. Out: the adapter, None while there is too little in it, or in a few words why there is none.
+In: an open file, or the place of one that is read whole. Out: the adapter, None while there is too little in
+it, or in a few words why there is none.
 """
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from memoryd.records import Record
-from memoryd.sources import ADAPTERS, lines
+from memoryd.sources import ADAPTERS, lines, sqlite, whole
 from memoryd.sources.base import Adapter
 
 PEEKED = 32
@@ -40,6 +42,37 @@ def tell(descriptor: int) -> Adapter | str | None:
     if not records:
         return "holds no JSON object" if broken else None
     return _decided(records[:PEEKED])
+
+
+def tell_whole(root: Path, log: str) -> Adapter | str | None:
+    """Return the adapter of a document, a text or a database, or why there is none, as `tell` does.
+
+    Only the adapters that want its name are asked. Raises: OSError, but for what is half there: None.
+    """
+    asked = [
+        (adapter, how)
+        for adapter in ADAPTERS.values()
+        if (how := adapter.whole_of(log)) is not None
+    ]
+    forms = {how.form for _, how in asked}
+    try:
+        shown = {form: _SHOWN[form](root, log) for form in forms}
+    except whole.NotNow as error:
+        return None if "half" in str(error) else str(error)
+    if not any(shown.values()):
+        return None
+    for adapter, how in asked:
+        if how.claims(shown[how.form]):
+            return adapter
+    return "no format that is known"
+
+
+def _start(root: Path, log: str) -> str:
+    return whole.content(root, log).lstrip()[:_START].decode("utf-8", "replace")
+
+
+_START = 256
+_SHOWN = {"json": whole.document, "text": _start, "sqlite": sqlite.tables}
 
 
 def _decided(records: list[dict[str, Any]]) -> Adapter | str | None:

@@ -26,6 +26,8 @@ from memoryd.sources.inotify import APPEARS, INSIDE, Event, Inotify
 
 SWEEP_S: Final = 30.0
 POLL_S: Final = 1.0
+LOOK_EVERY: Final = 10
+"""Sweeps after which all folders are looked through for watches that are missing."""
 
 
 class Everything(Enum):
@@ -55,6 +57,7 @@ class Watcher:
         self._folders: dict[int, Path] = {}
         self._inside: set[int] = set()  # watches below a root; the others wait for a root to appear
         self._missing: set[Path] = set()
+        self._seen: dict[Path, tuple[int, list[Path]]] = {}  # when a folder changed; what it holds
 
     async def __aenter__(self) -> Self:
         """Set the watches; what changes from here on is told."""
@@ -104,7 +107,8 @@ class Watcher:
         now = trio.current_time()
         if now >= self._look_at:
             await trio.to_thread.run_sync(self._watch_all)
-            self._look_at = now + self._sweep_s
+            # Events tell of new folders; this is for those that were lost, and to try inotify again.
+            self._look_at = now + self._sweep_s * (LOOK_EVERY if self.mode == "inotify" else 1)
         self._sweep_at = now + (self._sweep_s if self.mode == "inotify" else self._poll_s)
         return EVERYTHING
 
@@ -139,25 +143,34 @@ class Watcher:
         """
         for _ in root.parts:  # it, or a folder on the way to it, may appear between two looks
             if self._add(root, INSIDE, follow=True):
-                self._watch_below(root)
+                self._watch_below(root, again=True)
                 return True
             there = next((up for up in root.parents if self._add(up, APPEARS, follow=True)), None)
             if there is None or not (there / root.relative_to(there).parts[0]).exists():
                 break
         return False
 
-    def _watch_below(self, top: Path) -> list[Path]:
+    def _watch_below(self, top: Path, *, again: bool = False) -> list[Path]:
         """Watch every folder below one that is watched; return the files there.
 
-        The watch comes before the look, so that a file is seen by one of the two. Raises: OSError when no
-        watch is left.
+        The watch comes before the look, so that a file is seen by one of the two. `again`: folders that have
+        not changed since they were watched are passed over, and only files in others are returned: there may be
+        tens of thousands. Raises: OSError when no watch is left.
         """
         files: list[Path] = []
         folders = [top]
         while folders:
-            inside, here = _listed(folders.pop())
+            folder = folders.pop()
+            changed = _changed(folder)
+            before = self._seen.get(folder)
+            if again and before is not None and before[0] == changed:
+                folders += before[1]
+                continue
+            inside, here = _listed(folder)
             files += here
-            folders += [folder for folder in inside if self._add(folder, INSIDE)]
+            added = [below for below in inside if self._add(below, INSIDE)]
+            self._seen[folder] = (changed, added)
+            folders += added
         return files
 
     def _add(self, folder: Path, mask: int, *, follow: bool = False) -> bool:
@@ -214,6 +227,15 @@ class Watcher:
     def _forget(self, watch: int) -> None:
         self._folders.pop(watch, None)
         self._inside.discard(watch)
+        self._seen.clear()
+
+
+def _changed(folder: Path) -> int:
+    """Return when something was added to a folder or taken from it; -1 where it cannot be looked at."""
+    try:
+        return folder.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return -1
 
 
 def _listed(folder: Path) -> tuple[list[Path], list[Path]]:

@@ -15,6 +15,7 @@ import pytest
 
 from memoryd import config
 from memoryd.fold import begin, fold
+from memoryd.index.writer import opened
 from memoryd.labels import Label
 from memoryd.records import Brought, Called, Record
 from memoryd.rules import Rules
@@ -94,8 +95,8 @@ def logs(corpus: Path) -> dict[str, LogFile]:
 
 
 def records(log: LogFile) -> Iterator[Record]:
-    with log.path.open("rb") as file:
-        for batch in read(file, Position(), log.adapter, log=log.log):
+    with opened(log) as (handle, _):
+        for batch in read(handle, Position(), log.adapter, log=log.log):
             yield from batch.records
 
 
@@ -241,6 +242,10 @@ TO_NO_RULE = {
     ("tool", "[trimmed for fixture]"),
     ("tool", "git"),
     ("tool", "translate"),
+    # of OpenClaw's extensions, each known to its owner alone
+    ("tool", "diagnostic_tool"),
+    ("tool", "run_terminal"),
+    ("tool", "shell_exec"),
 }
 SPOILT = ("record:", "block:")
 """Records and blocks that no adapter knows are named by these, and meant to fall to no rule."""
@@ -259,14 +264,14 @@ def test_every_name_in_real_logs_that_falls_to_no_rule_is_listed(
     assert {(kind, name) for kind, name in found if not name.startswith(SPOILT)} == TO_NO_RULE
 
 
-@pytest.mark.parametrize("folder", ["claude/", "codex/"])
+@pytest.mark.parametrize("source", ["claude-code", "codex", "pi", "kimi", "gemini", "swe-agent"])
 def test_nine_tenths_of_the_rows_are_within_private_under_coding(
-    logs: dict[str, LogFile], rules: Rules, folder: str
+    logs: dict[str, LogFile], rules: Rules, source: str
 ) -> None:
     labels: list[Label] = []
-    for log in (log for name, log in logs.items() if name.startswith(folder)):
+    for log in (log for log in logs.values() if log.adapter.id == source):
         state = begin(rules)
         for record in records(log):
             labels += [label for _, label in fold(state, record, rules, trusted=False)]
-    assert len(labels) > 300
+    assert len(labels) > 20
     assert sum(label.level <= PRIVATE for label in labels) >= 0.9 * len(labels)

@@ -123,7 +123,7 @@ def test_the_harness_own_notices_and_copies_are_ignored(coding, strict, name):
 def test_04_a_name_without_rule_is_top_and_untrusted(coding):
     assert coding.result("FailingTool", {}) == UNKNOWN
     assert coding.result("", {}) == UNKNOWN
-    assert coding.result("read", {}) == UNKNOWN  # names are compared as they are written
+    assert coding.result("READ", {}) == UNKNOWN  # names are compared as they are written
     assert coding.brought("record:news") == UNKNOWN
     assert not coding.known("FailingTool")
     assert coding.known("Read")
@@ -568,6 +568,10 @@ tools = ["recall"]
         ("mcp__plugin_x_memoryd-agent__recall", Label(PRIVATE, True)),
         ("mcp__memorydish__recall", UNTRUSTED),
         ("mcp__github__memoryd_search", UNTRUSTED),
+        ("mcp_memoryd-agent_recall", Label(PRIVATE, True)),
+        ("mcp_github_issue", UNTRUSTED),
+        ("memoryd_recall", UNKNOWN),
+        ("memoryd___recall", UNKNOWN),
     ],
 )
 def test_a_memory_tool_takes_the_clearance_of_its_socket(tool, label):

@@ -137,8 +137,11 @@ def test_a_source_that_holds_another_format_than_it_says_is_named(tmp_path):
 def test_compressed_logs_are_named_and_other_files_are_not(tmp_path):
     put(tmp_path / "a.jsonl.zst", b"x")
     put(tmp_path / "b.md", CLAUDE)
-    put(tmp_path / "c.meta.json", CLAUDE)
-    assert skipped(tmp_path) == {"a.jsonl.zst": "compressed logs are not read"}
+    put(tmp_path / "c.meta.json", b'{"agentType": "x"}')
+    assert skipped(tmp_path) == {
+        "a.jsonl.zst": "compressed logs are not read",
+        "c.meta.json": "no format that is known",
+    }
     assert found(tmp_path) == {}
 
 
@@ -332,6 +335,24 @@ def test_without_configuration_the_harnesses_own_folders_are_read():
         ("claude-code", "/home/ada/.claude/projects", False),
         ("codex", "/home/ada/.codex/sessions", False),
         ("codex", "/home/ada/.codex/archived_sessions", False),
+        ("opencode", "/home/ada/.local/share/opencode", False),
+        ("gemini", "/home/ada/.gemini/tmp", False),
+        ("qwen", "/home/ada/.qwen/projects", False),
+        ("pi", "/home/ada/.pi/agent/sessions", False),
+        ("pi", "/home/ada/.openclaw/agents", False),
+        ("copilot", "/home/ada/.copilot/session-state", False),
+        ("cursor", "/home/ada/.cursor/projects", False),
+        ("kimi", "/home/ada/.kimi/sessions", False),
+        ("kimi", "/home/ada/.kimi-code/sessions", False),
+        ("droid", "/home/ada/.factory/sessions", False),
+        ("openhands", "/home/ada/.openhands/conversations", False),
+        ("goose", "/home/ada/.local/share/goose/sessions", False),
+        *(
+            ("cline", f"/home/ada/{editor}/User/globalStorage/{extension}/tasks", False)
+            for editor in (".config/Code", ".config/Cursor", ".vscode-server/data")
+            for extension in ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline")
+        ),
+        ("cline", "/home/ada/.cline/data/tasks", False),
     ]
 
 
