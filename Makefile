@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons replay device-check clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-recall bench-smoke replay device-check clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -32,7 +32,7 @@ run: $(STAMP)  ## the daemon in the foreground, on your own logs
 	@exec $(BIN)/memoryd
 
 gate: $(STAMP)  ## every check that a change must pass (minutes)
-	@$(MAKE) --no-print-directory lint types layers test
+	@$(MAKE) --no-print-directory lint types layers bench-smoke test
 	@echo "gate: ok"
 
 gate-slow: $(STAMP)  ## the slower real checks: slow tests, then device-check
@@ -64,6 +64,13 @@ docs: $(STAMP)  ## only the docs tests
 
 bench: $(STAMP)  ## the table of ratios of docs/implementer-log.md
 	@$(BIN)/python -m bench
+
+bench-recall: $(STAMP)  ## retrieval quality, an arm a device; CORPUS=DIR (or MEMORYD_CORPUS) has the questions
+	@$(BIN)/python -m bench.recall $(if $(CORPUS),--corpus $(CORPUS))
+
+bench-smoke: $(STAMP)  ## every bench once on next to nothing: do they run?
+	@echo "gate: bench-smoke"
+	@$(BIN)/python -m bench.smoke
 
 bench-lessons: $(STAMP)  ## are lessons found? five ways to answer, two corpora (docs/lessons.md)
 	@$(BIN)/python -m bench.retrieval

@@ -8,9 +8,6 @@ target, which is a design fault.
 
 import argparse
 import importlib
-import importlib.metadata
-import os
-import platform
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from bench.generate import generate
-from bench.row import Row
+from bench.row import Row, machine
 from memoryd.clock import now_ms, rfc3339
 
 MEASURES = (
@@ -37,18 +34,6 @@ MEASURES = (
     "forget",
     "mcp",
 )
-LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
-
-
-def machine() -> dict[str, object]:
-    """Return what the figures were taken on."""
-    return {
-        "python": platform.python_version(),
-        "kernel": platform.release(),
-        "processor": platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "versions": {name: importlib.metadata.version(name) for name in LIBRARIES},
-    }
 
 
 def show(row: Row) -> None:

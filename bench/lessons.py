@@ -8,6 +8,7 @@ three to twelve words, their ledger rows written, in a database on disk with ten
 
 import gc
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -65,15 +66,15 @@ def _observing(corpus: Path, folder: Path) -> Row:
 
 
 def _chosen(corpus: Path, folder: Path) -> Path:
-    """Return a folder with links to some of the corpus's logs."""
+    """Return a folder with copies of some of the corpus's logs."""
     target, size = folder / "corpus", 0
     for file in made.logs(corpus, folder / "look"):
         if size > MOST_BYTES:
             break
         size += file.path.stat().st_size
-        link = target / file.path.relative_to(corpus)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        os.link(file.path, link)
+        copy = target / file.path.relative_to(corpus)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file.path, copy)
     for name in ("sessions", "claude"):
         (target / name).mkdir(parents=True, exist_ok=True)
     return target

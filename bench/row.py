@@ -3,7 +3,9 @@
 In: callables or commands. Out: medians of interleaved rounds, in CPU or wall seconds.
 """
 
+import importlib.metadata
 import os
+import platform
 import resource
 import statistics
 import subprocess
@@ -12,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
+
+LIBRARIES = ("trio", "apsw", "msgpack", "msgspec", "structlog", "click")
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -91,3 +95,14 @@ def pinned(cpu: int) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def machine() -> dict[str, object]:
+    """Return what the figures were taken on."""
+    return {
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "processor": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "versions": {name: importlib.metadata.version(name) for name in LIBRARIES},
+    }

@@ -32,7 +32,7 @@ HARNESSES = ("claude-code", "codex", "opencode")
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd")
 SOCKET = "agent"
 """The socket that is asked: an agent is told what this one grants, and no more."""
-LIMIT_S = 0.15
+LIMIT_S = 0.17
 """When the process ends at the latest, after it was started; the rest of 200 ms is the kernel's."""
 MOST_INPUT = 1 << 20
 MOST_OUTPUT = 60_000
@@ -183,8 +183,15 @@ def ask(where: str, method: str, args: Given, ends: float) -> Given:
     named = {**args, "deadline_ms": max(1, int((ends - time.monotonic()) * 1_000))}
     hello = [0, _HELLO, "hello", [{"client": "bxctl hook", "protocol": 1}]]
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    sock.connect(where)
-    rest = memoryview(msgpack.packb(hello) + msgpack.packb([0, _ASKED, method, [named]]))
+    try:
+        sock.connect(where)
+        return _answer(sock, msgpack.packb(hello) + msgpack.packb([0, _ASKED, method, [named]]))
+    finally:
+        sock.close()
+
+
+def _answer(sock: _socket.socket, frames: bytes) -> Given:
+    rest = memoryview(frames)
     while rest:
         rest = rest[sock.send(rest) :]
     unpacker = msgpack.Unpacker(max_buffer_size=8 << 20)

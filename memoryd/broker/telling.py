@@ -18,9 +18,9 @@ Answer = dict[str, Any]
 NOTHING = "nothing found"
 
 
-def done(tool: Tool, answer: Answer, lowest: str) -> Answer:
-    """Return the result of a call that was done; `lowest`: the class of an answer that tells nothing stored."""
-    label = answer.get("label") or {"class": lowest, "untrusted": False}
+def done(tool: Tool, answer: Answer, top: str) -> Answer:
+    """Return the result of a call that was done; an answer without a label counts as `top` and untrusted."""
+    label = answer.get("label") or {"class": top, "untrusted": True}
     told: Answer = {
         "ok": True,
         "is_error": False,

@@ -15,18 +15,22 @@ from memoryd.records import Called, Record, Returned, Said
 
 
 class Heard(NamedTuple):
-    """A record, its rows with the label before each, the label after it, and whose log it stands in."""
+    """A record, its rows with the label before each, the label after it, and whose log it stands in.
+
+    `above`: its log is above `max_class` from here on; what stands above it is not in the record, nor in the rows.
+    """
 
     record: Record
     rows: list[tuple[Said | Called, Label]]
     after: Label
     session: str
     project: str | None
+    above: bool = False
 
     @property
     def calls(self) -> bool:
         """Say whether there is a call or a result in it."""
-        return any(isinstance(item, Called | Returned) for item in self.record.items)
+        return self.above or any(isinstance(o, Called | Returned) for o in self.record.items)
 
 
 class Told(msgspec.Struct, frozen=True):

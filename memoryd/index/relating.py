@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from memoryd.fold import State
-from memoryd.index import table
+from memoryd.index import purging, table
 from memoryd.index.lineage import Heard
 from memoryd.index.listening import Retelling
 from memoryd.index.settings import Settings
@@ -103,11 +103,22 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
         writer.retold.append(told)
     log.label, log.why, log.heard = turn.folding.state.label, scratch.why, heard
     log.peak = log.label if log.peak == before else log.peak.join(log.label)
-    log.decided, log.forgot = writer.relabels.digest(log.key), writer.tombs.mark(log.key)
+    log.decided = writer.relabels.digest(log.key)
+    _forget(writer, log)
     log.indexed, log.left_out = turn.counts.indexed, turn.counts.left_out
     table.store(writer.connection, log)
     writer.release(log)
     writer.kin.put(log)
+
+
+def _forget(writer: Writer, log: Log) -> None:
+    """Leave no word beside the rows of what is forgotten since the log was read."""
+    tomb, mark = writer.tombs.of(log.key), writer.tombs.mark(log.key)
+    if tomb is not None and mark != log.forgot:
+        last = log.position.records
+        table.strip(writer.connection, log.id, lambda n, block: tomb.touches(n, block, last))
+        purging.want(writer.connection)
+    log.forgot = mark
 
 
 def undecided(writer: Writer) -> list[Log]:
@@ -116,5 +127,10 @@ def undecided(writer: Writer) -> list[Log]:
         log
         for log in table.every(writer.connection)
         if log.state == table.LIVE
-        and (log.decided, log.floor) != (writer.relabels.digest(log.key), writer.floors.of(log.key))
+        and (log.decided, log.floor, log.forgot)
+        != (
+            writer.relabels.digest(log.key),
+            writer.floors.of(log.key),
+            writer.tombs.mark(log.key),
+        )
     ]

@@ -34,12 +34,16 @@ def folded(turn: Turn, record: Record, rules: Rules, ids: Ids) -> Rows:
     )
 
 
-def heard(turn: Turn, record: Record, rows: Rows) -> Heard:
-    """Return what is handed on of a record: nothing of what its owner wants forgotten."""
+def heard(turn: Turn, record: Record, rows: Rows, max_level: int) -> Heard:
+    """Return what is handed on of a record: nothing above `max_level`, nor what its owner wants forgotten."""
     if turn.tomb is not None:
         rows = [one for one in rows if not turn.forgotten(record.n, one[0].block, record.ts)]
-    log = turn.log
-    return Heard(record, rows, turn.folding.state.label, log.session, log.project)
+    log, after = turn.log, turn.folding.state.label
+    above = after.level > max_level
+    if above:
+        rows = [one for one in rows if one[1].level <= max_level]
+        record = Record(record.n, record.ts, [], rest=record.rest)
+    return Heard(record, rows, after, log.session, log.project, above)
 
 
 def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
@@ -77,7 +81,7 @@ def _told(settings: Settings, turn: Turn, records: list[Record], end: int) -> To
             log.tell(record.about)  # as the index, which keeps no name from above `max_class`
         rows = folded(turn, record, settings.rules, settings.ids)
         copy = turn.ear.copies and turn.ear.copied(record)
-        found.append(heard(turn, record, [] if copy else rows))
+        found.append(heard(turn, record, [] if copy else rows, settings.max_level))
     state.trail.clear()
     if not found:
         return None

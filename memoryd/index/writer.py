@@ -218,7 +218,7 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
     turn.counts.records += 1
     copy = ear.copies and ear.copied(record)
     if turn.heard is not None:
-        turn.heard.append(heard(turn, record, [] if copy else rows))
+        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level))
     for item, label in rows:
         gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):

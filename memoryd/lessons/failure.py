@@ -148,7 +148,7 @@ def declined(text: str) -> bool:
 
 
 def describe(tool: str, outcome: Outcome, text: str) -> Failure:
-    """Return what a failed call said; of tools that are not shell-like, their first line alone."""
+    """Return what a failed call said; of tools that are not shell-like no line of it is kept."""
     return describe_many([(tool, outcome, text)])[0]
 
 
@@ -176,7 +176,7 @@ def _described(told: tuple[str, Outcome, str], masked: str, held: frozenset[str]
     return Failure(
         kind=coarse(masked, outcome, held),
         lines=tuple(naming),
-        first_line=cut(naming[0]) if naming else "",
+        first_line=cut(naming[0]) if naming and shell_like(tool) else "",
         code=found.code if found else None,
         hint=found.hint if found else None,
     )

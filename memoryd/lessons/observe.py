@@ -51,7 +51,7 @@ def observe_many(connection: apsw.Connection, seens: Sequence[Seen]) -> int:
     mended = _mended(connection, [fresh[number].fingerprint for number in found])
     for number, seen in enumerate(fresh):
         if (told := found.get(number)) is not None:
-            if told.failure.first_line and not declined(seen.text):
+            if told.failure.lines and not declined(seen.text):
                 reflect.reflect(connection, seen, told.failure, told.error)
             if seen.fingerprint in mended:
                 causal.link_later(connection, seen, told.error)

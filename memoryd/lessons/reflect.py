@@ -112,9 +112,9 @@ def content(seen: Seen, failure: Failure, suggestion: str) -> str:
     command = seen.summary[:_MOST_COMMAND]
     what = f"{seen.tool} `{command}`" if command and shell_like(seen.tool) else seen.tool
     kind = failure.code or failure.kind
-    line = failure.first_line or "it said nothing"
+    line = f": {failure.first_line}" if failure.first_line else ""
     code = f" ({failure.code})" if failure.code else ""
-    return f"{what} fails with {kind}: {line}\nSuggestion: {suggestion}{code}"
+    return f"{what} fails with {kind}{line}\nSuggestion: {suggestion}{code}"
 
 
 class Quality(msgspec.Struct, frozen=True):

@@ -27,9 +27,10 @@ def idle(connection: apsw.Connection, session: str, now: int, *, ended: bool = F
 
 def rest(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
     """Do the same in the caller's transaction."""
+    before = connection.execute("SELECT idle_at FROM session WHERE id = ?", (session,)).get
     settle(connection, session, now, ended=ended)
     charged = charge(connection, session, now)
-    boost(connection, session)
+    boost(connection, session, before)
     suggest.leave(connection, session, charged)
     promote.promote(connection, session, now)
     for project in _projects(connection, session):
@@ -133,15 +134,21 @@ def _charged(
     return fresh
 
 
-def boost(connection: apsw.Connection, session: str) -> None:
-    """Raise the relevance of the session's own lessons whose error never came back, as far as they can see."""
+def boost(connection: apsw.Connection, session: str, before: int | None = None) -> None:
+    """Raise the relevance of the session's own lessons whose error never came back, as far as they can see.
+
+    `before`: when the session was idle last. Where a lesson's readers have seen nothing of it since, nothing is
+    raised: what made it idle again is above them.
+    """
     lessons = row.select(
         connection,
         "type = 'error' AND origin = 'reflector' AND status = 'active' AND session = ? "
         "AND NOT EXISTS (SELECT 1 FROM call c WHERE c.error = lesson.fingerprint AND c.ok = 0 "
         "AND c.project = lesson.project AND c.level <= lesson.level AND c.untrusted <= lesson.untrusted "
-        "AND c.log || char(0) || c.n || char(0) || c.block <> coalesce(lesson.call, ''))",
-        (session,),
+        "AND c.log || char(0) || c.n || char(0) || c.block <> coalesce(lesson.call, '')) "
+        "AND EXISTS (SELECT 1 FROM call n WHERE n.session = lesson.session AND n.at > ? "
+        "AND n.level <= lesson.level AND n.untrusted <= lesson.untrusted)",
+        (session, -1 if before is None else before),
     )
     for lesson in lessons:
         raised = min(1.0, round(lesson.relevance + _STEP, 4))

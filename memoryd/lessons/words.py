@@ -207,7 +207,9 @@ def outside(
     parts = connection.execute(
         f"SELECT part FROM part WHERE {wide.where('part')} AND NOT ({inside})", _bound(project)
     )
-    where = _in([int(part) for (part,) in parts])
+    if not (others := [int(part) for (part,) in parts]):
+        return []
+    where = _in(others)
     found: dict[int, None] = {}
     for term in dict.fromkeys(terms):
         rows = connection.execute(

@@ -39,8 +39,13 @@ def tool(told: Answer) -> mcp.Tool:
     )
 
 
+UNKNOWN = {"class": "unknown", "untrusted": True}
+"""The label of an answer that has none, as of a daemon that is not ours: a class that nobody is cleared for."""
+
+
 def result(told: Answer) -> mcp.CallToolResult:
     """Return what a tool answered, refusals among it."""
+    told = {**told, "label": told.get("label") or UNKNOWN}
     return mcp.CallToolResult(
         content=[mcp.TextContent(text=labelled(told["text"], told["label"]))],
         structured_content=told["structured"],

@@ -58,7 +58,9 @@ def table(desk: Desk, key: bytes, lessons: Lessons | None) -> Methods:
             deadline.check()
             answer = told(made, desk.classes, owner=scope.owner)
             if made.text:
-                desk.reads.note(asker, "block", [part.id for part in made.parts], answer["label"])
+                ids = [part.id for part in made.parts]
+                asking = args.caller.log if args.caller else None
+                desk.reads.note(asker, "block", ids, answer["label"], caller=asking)
             return answer
 
         return await trio.to_thread.run_sync(work)

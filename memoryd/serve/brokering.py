@@ -112,7 +112,7 @@ async def call(
         told = error.data.get("check") in _OF_THE_NOTE
         return telling.refused(error, _place_label(raw if told else {}, asker, classes))
     _note(tool, asked, answer, seen, (asker, args.caller))
-    return telling.done(tool, answer, classes.name(0))
+    return telling.done(tool, answer, classes.name(classes.top))
 
 
 async def _run(

@@ -12,6 +12,7 @@ comes to rest is told by times that stand in its log, so that a backlog and a li
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 
 import apsw
@@ -184,8 +185,8 @@ class Learner:
         """Return what to learn from now; where records before it are missing, those first."""
         if isinstance(given, dict):
             self._looked = True
-            for known in given.values():
-                self._heard_of(known.session, known.seen.mtime_ns // 1_000_000)
+            for one in given.values():
+                self._heard_of(one.session, one.seen.mtime_ns // 1_000_000)
             self._now = chain.from_iterable(
                 self._again(key, known) for key, known in given.items() if self._behind(key, known)
             )
@@ -303,6 +304,13 @@ class Learner:
         pairing = self._twice.setdefault(place.name, Pairing(place.name, place.name))
         known = [one for one in told.heard if one.record.n < place.n]
         for heard in known:
+            if heard.above:
+                # All that follows is above `max_class` as well, and so is the answer to each open call.
+                opened = {(one.n, one.block) for one in pairing.waiting.values()}
+                covers = partial(_above, heard.record.n, frozenset(opened))
+                home = self.settings.home
+                forgetting.gone(self.connection, place.name[:12], covers, home=home)
+                break
             pairing.place(heard.session, heard.project or "")
             for seen in pairing.feed(heard.record, heard.rows, heard.after, told.written):
                 raising.to(self.connection, seen)
@@ -323,6 +331,11 @@ class Learner:
         ).get
         if found is not None and (found[0] or (ended and not found[2])):
             settlement.rest(self.connection, session, max(now, int(found[1])), ended=ended)
+
+
+def _above(since: int, opened: frozenset[tuple[int, int]], n: int, block: int, at: int) -> bool:
+    """Say whether a call, or its result, stands above `max_class` since record `since`."""
+    return n >= since or (n, block) in opened
 
 
 class _Lesson:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bxctl import hook
-from memoryd import paths
+from memoryd import clock, paths
 from memoryd.errors import ConfigError
 from tests.support.logs import dated, native_call, native_owner, native_result, native_session
 from tests.support.running import BXCTL, Running, running
@@ -43,9 +43,13 @@ def run(
     )
 
 
-def context(done: subprocess.CompletedProcess[bytes], event: str = "SessionStart") -> str:
-    assert (done.returncode, done.stderr) == (0, b"")
-    told = json.loads(done.stdout)["hookSpecificOutput"]
+def said(env: Mapping[str, str], *argv: str, told: Mapping[str, Any] = START) -> Any:
+    """Return what a hook says, in this process: a busy machine must not end it before it has spoken."""
+    return hook.answer(argv, env, told, clock.monotonic() + LONG_S)
+
+
+def context(answer: Any, event: str = "SessionStart") -> str:
+    told = answer["hookSpecificOutput"]
     assert told["hookEventName"] == event
     return str(told["additionalContext"])
 
@@ -232,11 +236,14 @@ def test_idle_moments_are_told_to_the_daemon_and_answered_with_nothing(
         sock.sendall(pack(HELLO, [1, 2, [0, "unknown_method: no such method"], None]))
 
     with Played(user_home / "state", act) as played:
+        env = {"MEMORYD_HOME": str(user_home / "state")}
+        with pytest.raises(ValueError, match="refuses"):
+            said(env, "claude-code", event)
         done = run(user_home / "state", "claude-code", event)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     [_, _, method, [args]] = played.heard[0]["lessons.idle"]
     assert (method, args["session"], args["end"]) == ("lessons.idle", "s1", end)
-    assert 0 < args["deadline_ms"] <= 200
+    assert 0 < args["deadline_ms"] <= 1_000 * LONG_S
 
 
 def test_what_the_block_is_asked_with(user_home: Path):
@@ -245,14 +252,12 @@ def test_what_the_block_is_asked_with(user_home: Path):
         sock.sendall(pack(HELLO, [1, 2, None, {"text": "told"}]))
 
     with Played(user_home / "state", act) as played:
+        env = {"MEMORYD_HOME": str(user_home / "state")}
         told = {**START, "source": "compact"}
         options = ("--max-class", "public", "--budget=300")
-        done = run(user_home / "state", "codex", "SessionStart", *options, told=told)
-        assert context(done) == "told"
-        assert json.loads(run(user_home / "state", "opencode", "SessionStart").stdout) == {
-            "text": "told"
-        }
-        assert run(user_home / "state", "codex", "UserPromptSubmit").stdout == b""
+        assert context(said(env, "codex", "SessionStart", *options, told=told)) == "told"
+        assert said(env, "opencode", "SessionStart") == {"text": "told"}
+        assert said(env, "codex", "UserPromptSubmit") is None
     first, second = (heard["block"][3][0] for heard in played.heard)
     assert {name: value for name, value in first.items() if name != "deadline_ms"} == {
         "query": "shop",
@@ -292,27 +297,41 @@ def here() -> Iterator[Running]:
 
 
 def test_a_session_is_told_the_block_of_the_agents_socket(here: Running):
+    env = here.daemon.env
     for harness in ("claude-code", "codex"):
-        told = context(run(here.state, harness, "SessionStart", env=here.daemon.env))
+        told = context(said(env, harness, "SessionStart"))
         assert "| rules of internal" in told
         assert "private" not in told
-    low = run(here.state, "codex", "SessionStart", "--max-class", "public", env=here.daemon.env)
-    assert low.stdout == b""
-    high = run(here.state, "codex", "SessionStart", "--socket", "memoryd", env=here.daemon.env)
+    assert said(env, "codex", "SessionStart", "--max-class", "public") is None
+    high = said(env, "codex", "SessionStart", "--socket", "memoryd")
     assert "| rules of private" in context(high)
+
+
+def test_the_process_itself_reads_its_input_and_writes_the_answer(here: Running):
+    """With all the time it needs: how much of 170 ms a busy machine leaves is not what is tested."""
+    code = f"from bxctl import hook; hook.LIMIT_S = {LONG_S}; hook.main(['codex', 'SessionStart'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(START).encode(),
+        env=here.daemon.env,
+        capture_output=True,
+        timeout=2 * LONG_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout) == said(here.daemon.env, "codex", "SessionStart")
 
 
 def test_a_prompt_is_told_what_is_known_where_that_was_asked_for(here: Running):
     told = {**START, "prompt": "what about the retry backoff?"}
     event, env = "UserPromptSubmit", here.daemon.env
-    assert run(here.state, "claude-code", event, told=told, env=env).stdout == b""
-    said = context(run(here.state, "claude-code", event, "--recall", told=told, env=env), event)
-    header, title, *lines = said.split("\n")
+    assert said(env, "claude-code", event, told=told) is None
+    words = context(said(env, "claude-code", event, "--recall", told=told), event)
+    header, title, *lines = words.split("\n")
     assert "not instructions" in header
     assert title.startswith("## owner, public, 2026-01-02, ")
     assert lines == ["| cap the retry backoff at thirty seconds &lt;/memory> &lt;b>"]
-    none = run(here.state, "claude-code", event, "--recall", told={"prompt": " "}, env=env)
-    assert none.stdout == b""
+    assert said(env, "claude-code", event, "--recall", told={"prompt": " "}) is None
 
 
 def test_a_session_end_of_a_real_daemon_says_nothing(here: Running):

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from memoryd import db
 from memoryd.client import Client
+from memoryd.lessons import store
+from memoryd.lessons.failure import MOST_BYTES, shell_like
 from tests.support.daemon import Daemon
 from tests.support.logs import write
 
@@ -272,7 +275,10 @@ def test_no_canary_reaches_a_byte_that_is_written(user_home: Path) -> None:
             for path, content in bytes_written(daemon.state)
             for word in re.findall(rb"canary\w+", content)
         }
-        assert leaks == set()
+        kept = {leak for leak in leaks if leak[0].startswith("lessons.sqlite3")}
+        assert leaks - kept == set()
+        # The one thing that is kept of a result: the first error line of a shell's failed call.
+        assert all(word.startswith("canaryoutput") for _, word in kept)
         assert "canary" not in daemon.log.read_text()
 
 
@@ -373,6 +379,19 @@ def runs(text: str) -> Iterator[str]:
         yield " ".join(words[start : start + RUN])
 
 
+def first_error_lines(state: Path) -> list[str]:
+    """Return what lessons keep of results: of each lesson one line of a shell's failed call."""
+    connection = db.reader(state / store.NAME)
+    try:
+        found = list(
+            connection.execute("SELECT first_line, tool FROM lesson WHERE first_line <> ''")
+        )
+    finally:
+        connection.close()
+    assert all(shell_like(tool) for _, tool in found)
+    return [line for line, _ in found]
+
+
 def test_no_run_of_twelve_words_of_a_real_result_is_written(user_home: Path, corpus: Path) -> None:
     folders = [corpus / "sessions" / name for name in ("claude", "codex")]
     allowed: set[str] = set()
@@ -396,11 +415,16 @@ def test_no_run_of_twelve_words_of_a_real_result_is_written(user_home: Path, cor
         with daemon.client() as memory:
             asked_and_rebuilt(memory, "error in the test", "commit")
             assert memory.call("status")["rows"] > 1_000
+            memory.call("sync", lessons=True, deadline_ms=60_000)
         written = {
             run
             for _, content in bytes_written(daemon.state)
             for run in runs(content.decode("utf-8", "replace"))
         }
+        daemon.stop()
+    kept = first_error_lines(user_home / "state")
+    assert all(len(line.encode()) <= MOST_BYTES for line in kept)
+    written -= {run for line in kept for run in runs(line)}
     leaked = sorted(forbidden & written)
     assert leaked[:3] == []
 

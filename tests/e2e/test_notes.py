@@ -94,7 +94,7 @@ def owner_creates(here: Running, path: str = A, text: str = "one\n") -> dict[str
     return ask(here, "notes.create", path=path, file_text=text, owner=True)
 
 
-def test_a_session_acts_under_the_label_that_the_daemon_folds(here):
+def test_cases_44_45_a_session_acts_under_the_label_that_the_daemon_folds(here):
     owner_creates(here)
     edit = {"path": A, "old_str": "one", "new_str": "two"}
     with here.daemon.client("agent") as agent:

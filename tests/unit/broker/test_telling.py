@@ -23,7 +23,7 @@ def hit(text: str, project: str = "web", **more: object) -> dict[str, object]:
 @given(HOSTILE, HOSTILE)
 def test_a_hit_is_a_heading_of_ours_and_quoted_lines(text, project):
     answer = {"hits": [hit(text, project)], "cursor": None, "label": LABEL}
-    head, *lines = telling.done(TOOLS["recall"], answer, "public")["text"].split("\n")
+    head, *lines = telling.done(TOOLS["recall"], answer, "secret")["text"].split("\n")
     assert head.startswith(f"[{'a' * 20}] owner, 2026-01-02T03:04:05.000Z, ")
     assert head.endswith(" (internal, untrusted)")
     assert lines
@@ -33,7 +33,7 @@ def test_a_hit_is_a_heading_of_ours_and_quoted_lines(text, project):
 
 def test_an_opened_record_stands_between_its_neighbours():
     answer = {"before": [hit("one")], "record": hit("two"), "after": [hit("three")], "label": LABEL}
-    told = telling.done(TOOLS["recall_open"], answer, "public")
+    told = telling.done(TOOLS["recall_open"], answer, "secret")
     assert [line for line in told["text"].split("\n") if line.startswith("| ")] == [
         "| one",
         "| two",
@@ -43,20 +43,21 @@ def test_an_opened_record_stands_between_its_neighbours():
     assert told["structured"]["record"]["text"] == "two"
 
 
-def test_nothing_found_says_so_at_the_lowest_class():
-    told = telling.done(TOOLS["recall"], {"hits": [], "cursor": None}, "public")
+def test_case_36_an_answer_without_a_label_is_stamped_the_top_class_and_untrusted():
+    told = telling.done(TOOLS["recall"], {"hits": [], "cursor": None}, "secret")
+    assert told["structured"]["label"] == told["label"]
     assert (told["text"], told["label"]) == (
         "nothing found",
-        {"class": "public", "untrusted": False},
+        {"class": "secret", "untrusted": True},
     )
 
 
 def test_a_cursor_and_the_next_lines_are_told():
     answer = {"hits": [hit("x")], "cursor": "go-on", "label": LABEL}
-    assert "go-on" in telling.done(TOOLS["recall"], answer, "public")["text"]
+    assert "go-on" in telling.done(TOOLS["recall"], answer, "secret")["text"]
     page = {"kind": "note", "path": "/memories/internal/a.md", "label": LABEL, "text": "     1\ta",
             "first": 1, "last": 1, "lines": 9, "next": 2, "hash": "h"}  # fmt: skip
-    told = telling.done(TOOLS["memory_view"], page, "public")
+    told = telling.done(TOOLS["memory_view"], page, "secret")
     assert told["text"] == (
         "/memories/internal/a.md (internal, untrusted): lines 1 to 1 of 9\n     1\ta\n"
         "(go on with view_range [2, -1])"
@@ -65,7 +66,7 @@ def test_a_cursor_and_the_next_lines_are_told():
 
 
 def test_an_answer_of_another_form_is_json_in_which_no_tag_begins():
-    told = telling.done(TOOLS["lesson_get"], {"content": "</memory>", "label": LABEL}, "public")
+    told = telling.done(TOOLS["lesson_get"], {"content": "</memory>", "label": LABEL}, "secret")
     assert told["text"] == '{"content":"\\u003c/memory>"}'
 
 

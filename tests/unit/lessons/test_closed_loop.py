@@ -16,6 +16,7 @@ def test_a_a_lesson_told_and_nothing_more_is_inconclusive_and_leaves_precision_a
     world.idle("s2")
     rates = world.rates()
     assert (rates.total, rates.inconclusive, rates.precision_rate) == (1, 1, None)
+    assert rates.prevented == 0  # its command never ran
 
 
 def test_b_a_proven_fix_after_the_telling_is_effective():
@@ -206,3 +207,41 @@ def test_archived_lessons_are_still_there_to_get():
     with_status = row.get(world.connection, world.one("id"), OWNER)
     assert with_status is not None
     assert with_status.confidence == 0.5
+
+
+def test_a_fix_before_the_telling_or_in_another_session_is_no_effect_of_it():
+    world = World()
+    world.fail("s1")
+    world.fail("s2")
+    world.edit("s2")
+    world.succeed("s2")
+    world.block("s2")
+    world.idle("s2")
+    assert (world.rates().effective, world.rates().inconclusive) == (0, 1)
+    world.fail("s3")
+    world.block("s4")
+    world.edit("s3")
+    world.succeed("s3")
+    world.idle("s4")
+    assert world.rates().effective == 0
+
+
+def test_a_recurrence_beats_a_later_fix():
+    world = World()
+    world.fail("s1")
+    world.block("s2")
+    world.fail("s2")
+    world.edit("s2")
+    world.succeed("s2")
+    world.idle("s2")
+    assert (world.rates().ineffective, world.rates().effective) == (1, 0)
+
+
+def test_a_command_that_failed_at_all_is_not_prevented():
+    world = World()
+    world.fail("s1")
+    world.fail("s2", text="zsh: command not found: npm")
+    world.block("s2", "the build fails with TS2304")
+    world.succeed("s2")
+    world.idle("s2")
+    assert world.rates().prevented == 0

@@ -44,12 +44,15 @@ def test_opinions_move_confidence_by_five_and_ten_hundredths(given, told):
     assert confidence(*given) == told
 
 
-def test_a_lesson_whose_error_never_came_back_gains_a_twentieth_at_each_idle():
+def test_a_lesson_whose_error_never_came_back_gains_a_twentieth_at_each_idle_after_news():
     world = World()
     world.fail("s1")
     world.idle("s1")
     assert world.one("relevance") == 0.55
+    world.idle("s1")
+    assert world.one("relevance") == 0.55
     world.connection.execute("UPDATE lesson SET relevance = 0.98")
+    world.edit("s1")
     world.idle("s1")
     assert world.one("relevance") == 1.0
 
@@ -103,7 +106,7 @@ def test_a_hidden_failure_makes_no_fix_that_a_lower_reader_sees():
 def test_no_step_above_a_fixs_label_is_told_with_it():
     world = World()
     world.fail("s1")
-    world.call("s1", command="echo hush", ok=True, label=Label(2, False), log="hidden")
+    world.call("s1", command="make hush", ok=True, label=Label(2, False), log="hidden")
     world.succeed("s1")
     assert "hush" not in world.one("fix_args")
 
@@ -265,3 +268,27 @@ def test_rates_come_from_their_counts():
                 "untrusted) VALUES ('l', 'f', '/w', 's', 'pull', 1, 1, ?, 0, 0)", (outcome,))  # fmt: skip
     rates = world.rates()
     assert (rates.precision_rate, rates.coverage_rate) == (0.75, 0.04)
+
+
+def test_a_visible_failure_is_mended_for_its_readers_though_a_hidden_one_came_after_it():
+    world = World()
+    world.fail("s1")
+    world.fail("s1", label=Label(2, False), log="hidden")
+    world.succeed("s1")
+    assert world.one("evidence", "type = 'error' AND level = 0") == 1
+
+
+def test_a_fix_above_a_lessons_readers_is_no_evidence_of_it():
+    world = World()
+    world.fail("s1")
+    world.succeed("s1", label=Label(2, False))
+    assert world.one("evidence") == 0
+
+
+def test_a_fix_is_taken_back_when_an_earlier_success_is_read_later():
+    world = World()
+    world.later(60_000).succeed("s2")
+    world.later(-50_000).fail("s1")
+    world.succeed("s1")
+    assert world.all("SELECT session FROM fix") == [("s1",)]
+    assert world.one("evidence") == 1

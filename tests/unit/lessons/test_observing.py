@@ -241,16 +241,13 @@ def test_what_a_person_stopped_or_what_says_nothing_is_a_failed_call_but_no_less
     assert world.one("count(*)") == 0
 
 
-def test_a_tools_own_error_has_a_code_though_the_tool_is_no_shell():
+def test_a_tools_own_error_has_a_code_though_the_tool_is_no_shell_and_no_line_of_it_is_kept():
     found = describe(
         "Edit",
         Outcome(False),
         "<tool_use_error>String to replace not found in file.</tool_use_error>",
     )
-    assert (found.code, found.first_line) == (
-        "EDIT_NO_MATCH",
-        "String to replace not found in file.",
-    )
+    assert (found.code, found.first_line) == ("EDIT_NO_MATCH", "")
 
 
 def test_a_script_with_windows_line_ends_is_named_so():
@@ -286,3 +283,12 @@ def test_a_secret_cut_in_half_by_the_look_at_both_ends_is_not_kept():
     world.fail("s1", text=text)
     held = " ".join(str(value) for rows in world.dump().values() for value in rows)
     assert "GHIJ012345" not in held
+
+
+def test_a_success_mends_what_its_own_command_failed_with_and_nothing_else():
+    world = World()
+    world.fail("s1")
+    world.fail("s1", text="zsh: command not found: rg", command="rg x")
+    world.succeed("s1")
+    found = world.all("SELECT code, evidence FROM lesson ORDER BY code")
+    assert found == [("TS2304", 1), ("rg", 0)]

@@ -36,6 +36,13 @@ def test_a_result_has_its_label_in_meta_and_in_the_text():
     assert (made.structured_content, made.is_error) == (told["structured"], False)
 
 
+def test_case_36_a_result_without_a_label_is_stamped_unknown_and_untrusted():
+    told = {"ok": True, "is_error": False, "text": "words", "structured": {"ok": True}}
+    made = answers.result(told)
+    assert made.meta == {"memoryd/label": {"class": "unknown", "untrusted": True}}
+    assert [part.text for part in made.content] == ["[unknown, untrusted]\nwords"]
+
+
 def test_a_call_that_could_not_be_taken_says_what_to_do():
     made = answers.failed(Unavailable("nobody listens", remedy="start it"))
     assert (made.is_error, made.content[0].text) == (True, "nobody listens; start it")

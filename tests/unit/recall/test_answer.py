@@ -271,7 +271,7 @@ def test_grouped_by_session_each_is_told_once_by_its_best_row():
 
 
 def test_words_that_stand_apart_in_one_session_find_it():
-    rows = [("alpha seen", "together"), ("beta seen", "together"), ("alpha once more", "apart")]
+    rows = [("alpha seen", "together"), ("beta seen", "together"), ("alpha", "apart")]
     lines = [Line(text, log=session, session=session) for text, session in rows]
     lines += spread(*["filler that says nothing"] * 200)
     with shelf(lines) as reader:
@@ -280,6 +280,15 @@ def test_words_that_stand_apart_in_one_session_find_it():
     assert [hit["session"] for hit in found] == ["together", "apart"]
     assert found[0]["score"] > found[1]["score"]
     assert {hit["session"] for hit in lone} == {"together", "apart"}
+
+
+@pytest.mark.parametrize("group", ["record", "session"])
+@pytest.mark.parametrize("query", ["zxqv blorf", "zxqv-blorf", '"zxqv blorf"', "zxqv*", "犬猫"])
+def test_a_question_without_any_word_of_the_memory_finds_nothing(query, group):
+    with shelf(spread(*["word other"] * 5)) as reader:
+        answer = ask(reader, query, group=group)
+    assert (answer["hits"], answer["cursor"], answer["capped"]) == ([], None, False)
+    assert answer["label"] == {"class": "public", "untrusted": False}
 
 
 def test_a_long_session_gains_nothing_by_its_length_alone():

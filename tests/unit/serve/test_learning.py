@@ -10,6 +10,7 @@ from memoryd import db
 from memoryd.errors import DiskFull
 from memoryd.index.heard import Told
 from memoryd.index.retelling import again
+from memoryd.labels import Label
 from memoryd.lessons import forget, ledger
 from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
@@ -299,3 +300,46 @@ def test_a_busy_database_stops_nothing_for_good(room: Classroom):
     other.close()
     room.learn()
     assert room.rows("SELECT count(*) FROM call") == [(6,)]
+
+
+def test_what_lies_above_max_class_is_not_learned(user_home: Path):
+    script = Script("s1").fail().fail("make x", text="make: *** no rule", cls="secret")
+    with Classroom(user_home) as room:
+        room.write("a.jsonl", script.fail("make y", text="make: *** other"))
+        room.learn()
+        assert room.rows("SELECT summary FROM call") == [("npm run build",)]
+        assert room.rows("SELECT level FROM lesson") == [(0,)]
+
+
+def test_a_log_whose_label_rises_later_takes_what_it_taught_with_it(user_home: Path):
+    with Classroom(user_home) as room:
+        room.write("a.jsonl", Script("s1").fail().edit().good().end())
+        room.learn(START + DAY)
+        assert room.rows("SELECT DISTINCT level, untrusted FROM lesson") == [(0, 0)]
+        (key,) = room.index.known()
+        heard = [
+            one._replace(after=one.after.join(Label(2, True)))
+            for told in again(room.learner.settings, key, room.index.known()[key])
+            for one in told.heard
+        ]
+        room.learner.hear([Told(key, 0, len(heard), heard, START)])
+        room.study()
+        for table in ("call", "lesson", "fix"):
+            assert room.rows(f"SELECT DISTINCT level, untrusted FROM {table}") == [(2, 1)], table
+        assert room.rows("SELECT count(*) FROM call") == [(3,)]
+        assert room.rows("SELECT count(*) FROM lesson") == [(2,)]
+
+
+def test_what_rises_above_max_class_is_forgotten(user_home: Path):
+    with Classroom(user_home) as room:
+        room.write("a.jsonl", Script("s1").fail().edit().good().end())
+        room.learn(START + DAY)
+        (key,) = room.index.known()
+        heard = [
+            one._replace(above=one.record.n > 2)
+            for told in again(room.learner.settings, key, room.index.known()[key])
+            for one in told.heard
+        ]
+        room.learner.hear([Told(key, 0, len(heard), heard, START)])
+        room.study()
+        assert room.rows("SELECT n FROM call WHERE n > 2") == []

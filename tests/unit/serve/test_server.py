@@ -129,7 +129,7 @@ async def test_a_large_answer_arrives_whole(memoryd_home: Path) -> None:
         assert len((await client.answer())[3]) == 5_000_000
 
 
-async def test_a_peer_of_another_user_is_closed_unread(
+async def test_case_35_a_peer_of_another_user_is_closed_unread_and_told_nothing(
     memoryd_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "peer_of", lambda sock: Peer(1, 4_242))
