@@ -18,11 +18,12 @@ from memoryd.lessons.failure import Outcome, shell_like
 from memoryd.records import Called, Record, Returned, Said, values
 
 OUTCOMES: dict[bool | None, Outcome] = {ok: Outcome(ok) for ok in (None, True, False)}
+WELL = OUTCOMES[True]
 MOST_SUMMARY = 200
 _MOST_READ = 4_000
 _NEAR = 500
 """Characters that hold a summary, unless most of them are blank."""
-
+_FLAT = frozenset((str, int, float))
 
 Rows = Iterable[tuple[Said | Called, Label]]
 
@@ -120,22 +121,20 @@ class Pairing:
                     new[item.call] = len(made)
                     made.append(Made(record.n, record.ts, item, self.project, label))
             for one in record.items:
-                if (
-                    type(one) is Returned
-                    and one.call is not None
-                    and (call := self._called(one.call, new)) is not None
-                ):
-                    answers.append(
-                        Answer(call, one, after, record.ts, now, self.session, self.project)
-                    )
+                if type(one) is Returned and (call := self._called(one.call, new)) is not None:
+                    whose = (self.session, self.project)
+                    answers.append(Answer(call, one, after, record.ts, now, *whose))
         said = _said(made)
         self.waiting |= {clean(call): _open(made[at], said[at]) for call, at in new.items()}
         return [self._seen(one, made, said) for one in answers]
 
-    def _called(self, name: str, new: dict[str, int]) -> int | Open | None:
+    def _called(self, name: str | None, new: dict[str, int]) -> int | Open | None:
         """Take out the open call of that name: of the batch's, else of those that waited before it."""
-        call = new.pop(name, None)
-        return self.waiting.pop(clean(name), None) if call is None and self.waiting else call
+        if name is None:
+            return None
+        if (call := new.pop(name, None)) is not None or not self.waiting:
+            return call
+        return self.waiting.pop(clean(name), None)
 
     def _hear(self, record: Record) -> None:
         if record.about is not None and not self._told:
@@ -147,7 +146,8 @@ class Pairing:
         call, result, after, at, now, session, project = answer
         if isinstance(call, int):
             n, called_at, item, own, label = made[call]
-            block, tool, about = item.block, clean(item.tool), said[call]
+            block, tool, about = item.block, item.tool, said[call]
+            tool = tool if tool.isascii() else clean(tool)
             same = fingerprint.of_call(item.tool, item.args, own)
         else:
             n, block, tool, about, same, called_at, label = msgspec.structs.astuple(call)
@@ -212,8 +212,8 @@ def _given(tool: str, args: object) -> str:
     given = _command(args) if isinstance(args, dict) and shell_like(tool) else ""
     if not given:
         masked = redact.arguments(args)
-        if isinstance(masked, dict) and all(type(one) is str for one in masked.values()):
-            given = " ".join(masked.values())
+        if isinstance(masked, dict) and _FLAT.issuperset(map(type, masked.values())):
+            given = " ".join(map(str, masked.values()))
         else:
             given = " ".join(values(masked))
     return given[:_MOST_READ]
@@ -221,7 +221,7 @@ def _given(tool: str, args: object) -> str:
 
 def _one_line(text: str) -> bool:
     """Say whether the blanks of printable ASCII are single and inside."""
-    return "  " not in text and not text.startswith(" ") and not text.endswith(" ")
+    return "  " not in text and text[:1] != " " and text[-1:] != " "
 
 
 def _command(args: dict[str, object]) -> str:
