@@ -127,6 +127,28 @@ def test_a_transaction_that_fails_leaves_nothing(connection):
     assert not connection.in_transaction
 
 
+def test_an_unsynced_transaction_waits_for_no_disk_and_the_next_one_does_again(connection):
+    connection.execute("CREATE TABLE u(x)")
+    connection.pragma("synchronous", "FULL")
+    full, normal = 2, 1
+    with db.unsynced(connection):
+        assert connection.pragma("synchronous") == normal
+        connection.execute("INSERT INTO u VALUES (1)")
+    assert connection.pragma("synchronous") == full
+    with pytest.raises(KeyError), db.unsynced(connection):
+        connection.execute("INSERT INTO u VALUES (2)")
+        raise KeyError
+    assert connection.pragma("synchronous") == full
+    assert list(connection.execute("SELECT x FROM u")) == [(1,)]
+
+
+def test_without_a_wal_every_transaction_waits_for_the_disk(connection):
+    connection.pragma("journal_mode", "delete")
+    connection.pragma("synchronous", "FULL")
+    with db.unsynced(connection):
+        assert connection.pragma("synchronous") == 2
+
+
 def test_a_locked_database_is_busy_after_a_moment_s04(path, connection, monkeypatch):
     monkeypatch.setattr(db, "BUSY_MS", 10)
     other = db.writer(path)

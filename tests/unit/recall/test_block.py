@@ -274,6 +274,13 @@ def test_case_62_the_block_reads_back_to_exactly_what_is_stored(
 
 
 @given(HOSTILE)
+def test_cleaning_drops_letter_by_letter_what_is_not_seen(text: str):
+    lines = quoting._SEPARATORS.sub("\n", quoting._IGNORED.sub("", text))
+    kept = [one for one in lines if one in "\n\t" or unicodedata.category(one)[0] != "C"]
+    assert quoting.cleaned(text) == unicodedata.normalize("NFC", "".join(kept))
+
+
+@given(HOSTILE)
 def test_cleaning_twice_changes_nothing_more_and_quoting_can_be_undone(text: str):
     clean = quoting.cleaned(text)
     assert quoting.cleaned(clean) == clean

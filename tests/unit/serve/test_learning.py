@@ -222,6 +222,48 @@ def test_a_log_that_trips_us_up_keeps_no_other_from_being_learned(room: Classroo
     assert room.rows("SELECT session FROM call") == [("good",)]
 
 
+def test_batches_that_were_taken_back_with_a_bad_one_are_learned_from_alone(room, monkeypatch):
+    for name in ("a", "bad", "c"):
+        room.write(f"{name}.jsonl", Script(name).fail())
+    observe = learning.observe_many
+
+    def stumble(connection, seen):
+        if seen[0].session == "bad":
+            raise KeyError("ours")
+        return observe(connection, seen)
+
+    monkeypatch.setattr(learning, "observe_many", stumble)
+    room.read()
+    room.study()
+    assert room.rows("SELECT session FROM call ORDER BY session") == [("a",), ("c",)]
+    assert room.learner.held == 0
+
+
+def test_batches_that_wait_are_learned_from_in_one_transaction(room: Classroom):
+    for name in ("a", "b", "c"):
+        room.write(f"{name}.jsonl", Script(name).fail())
+    room.read()
+    assert room.learner.step()
+    assert room.rows("SELECT session FROM call ORDER BY session") == [("a",), ("b",), ("c",)]
+    assert not room.learner.step()
+
+
+def test_a_tool_that_only_looks_keeps_no_summary_of_what_went_well(room: Classroom):
+    script = (
+        Script("s1").good("src/a.ts", tool="read").fail("src/b.ts", "no such file", tool="read")
+    )
+    room.write("a.jsonl", script.good("src/b.ts", tool="read").edit().fail("npm test").end())
+    room.learn()
+    assert room.rows("SELECT tool, ok, summary FROM call ORDER BY n") == [
+        ("read", 1, ""),
+        ("read", 0, "src/b.ts"),
+        ("read", 1, ""),
+        ("edit", 1, "src/main.ts"),
+        ("bash", 0, "npm test"),
+    ]
+    assert room.rows("SELECT args FROM fix") == [("trying again: read `src/b.ts` went well",)]
+
+
 def test_a_session_rests_when_it_has_been_quiet_and_only_then(room: Classroom):
     room.write("a.jsonl", Script("s1").fail().edit().good())
     path = room.world.sessions / "a.jsonl"
