@@ -53,7 +53,7 @@ def test_without_a_grant_only_hello_and_status_answer() -> None:
 @pytest.mark.parametrize(
     ("tool", "methods"),
     [
-        ("memory_view", {"notes.view", "notes.list", "block"}),
+        ("memory_view", {"notes.view", "notes.list", "block", "lessons.idle"}),
         ("memory_create", {"notes.create"}),
         ("memory_str_replace", {"notes.str_replace"}),
         ("memory_insert", {"notes.insert"}),
