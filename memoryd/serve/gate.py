@@ -19,7 +19,7 @@ from memoryd.errors import Internal, NotGranted
 from memoryd.labels import Classes, Label
 from memoryd.notes import approvals, names
 from memoryd.notes.request import Asker as Session
-from memoryd.serve.asking import Caller, scope_of
+from memoryd.serve.asking import Caller, scope_of, unnamed
 from memoryd.serve.calls import Common, Method, Methods, Slow
 from memoryd.serve.noting import Desk, claimed
 from memoryd.serve.peers import Asker
@@ -99,9 +99,11 @@ def arguments(args: Common) -> dict[str, Any]:
 
 
 async def _session(desk: Desk, asker: Asker, args: Common, caller: Caller | None) -> Session:
-    """Return who calls, under the label that the daemon folds; no session: the highest and untrusted."""
+    """Return who calls, under the label that the daemon folds; no session: as the socket says, untrusted."""
     allowed, peer = asker.capability, asker.peer
-    label = desk.classes.highest if caller is None else await desk.keeper.label_of(caller)
+    label = unnamed(allowed, desk.classes)
+    if caller is not None:
+        label = await desk.keeper.label_of(caller)
     return Session(
         client=allowed.name,
         clearance=allowed.level,

@@ -24,7 +24,7 @@ from memoryd.lessons import exchange, row, tools
 from memoryd.lessons.reader import Reader
 from memoryd.serve import lesson_forms as forms
 from memoryd.serve import proposing
-from memoryd.serve.asking import Caller, scope_of
+from memoryd.serve.asking import Caller, scope_of, unnamed
 from memoryd.serve.calls import Common, Methods, Slow, fitting
 from memoryd.serve.lesson_reads import READS, Told, Who, joined, named
 from memoryd.serve.noting import claimed
@@ -105,7 +105,7 @@ async def who(
     for _, known in () if caller is None else room.keeper.named(caller.log)[:1]:
         session, project = session or known.session, project or known.project
     if label is None:
-        label = LOWEST if asker.capability.owner else room.classes.highest
+        label = LOWEST if asker.capability.owner else unnamed(asker.capability, room.classes)
     return Who(reader, session or "", project or "", label)
 
 
