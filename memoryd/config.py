@@ -356,7 +356,7 @@ class _Checked:
             if self.classes.level(unnamed) < self.classes.level(socket.clearance):
                 raise self.wrong(f"{key}.unnamed", "is below the clearance", "raise it to that")
         for tool in socket.tools:
-            if tool not in GRANTS and not tool.startswith("lesson_"):
+            if tool not in GRANTS:
                 near = difflib.get_close_matches(tool, GRANTS, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(GRANTS)}"
                 raise self.wrong(f"{key}.tools", f"no such grant {tool!r}", hint)

@@ -78,6 +78,12 @@ MISTAKES = {
         "socket[0].clearance",
         "secret",
     ),
+    "a lesson's tool that is none": (
+        '[[socket]]\nname = "a"\nclearance = "public"\ntools = ["lesson_qurey"]',
+        4,
+        "socket[0].tools",
+        "lesson_query",
+    ),
     "class of unnamed sessions": (
         '[[socket]]\nname = "a"\nclearance = "public"\ntools = []\nunnamed = "top"',
         5,
