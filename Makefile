@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Tests wait for daemons, disks and clients more than they compute: half as many again as there are cores.
+WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -37,7 +39,7 @@ gate: $(STAMP)  ## every check that a change must pass (minutes)
 
 gate-slow: $(STAMP)  ## the slower real checks: slow tests, then device-check
 	@echo "gate-slow: pytest -m slow"
-	@$(BIN)/python -m pytest -q -m slow
+	@$(BIN)/python -m pytest -q -m slow -n $(WORKERS)
 	@$(MAKE) --no-print-directory device-check
 	@echo "gate-slow: ok"
 
@@ -57,7 +59,7 @@ layers: $(STAMP)  ## import contracts: data flows downhill
 
 test: $(STAMP)  ## pytest: random order, warnings are errors, docs tests among them
 	@echo "gate: pytest"
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
 docs: $(STAMP)  ## only the docs tests
 	@$(BIN)/python -m pytest -q tests/test_docs.py

@@ -36,6 +36,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "lessons": {"ROUNDS": 1, "LESSONS": 60, "BLOCKS": 2, "MOST_BYTES": 1 << 20, "AT_ONCE": 20},
     "linked": {"FAMILIES": 3, "RECORDS": 5, "ROUNDS": 1},
     "forget": {"LOGS": 1, "RUNS": 5, "VISIBLE": 100, "HIDDEN": 200},
+    "trees": {"SESSIONS": 4, "SECONDS": 0.1, "STEPS": 12},
     "mcp": {"ROUNDS": 1},
 }
 WORDS = "retry socket index label class merge deploy parse cache token queue store".split()
@@ -67,7 +68,9 @@ def found(name: str, corpus: Path) -> int:
     if name == "recall":
         said = io.StringIO()
         with contextlib.redirect_stdout(said), small(recall, {"SAMPLES": 40}):
-            recall.main(["--corpus", str(corpus), "--out", str(corpus / "results")])
+            recall.main(
+                ["--corpus", str(corpus), "--set", "intents", "--out", str(corpus / "results")]
+            )
         return len(json.loads((corpus / "results" / "recall.json").read_text())) - 2
     module = importlib.import_module(f"bench.{name}")
     with small(module, SMALL[name]):

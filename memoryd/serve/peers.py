@@ -21,13 +21,15 @@ RECALL = frozenset({"recall", "get", "sessions", "projects", "sync"})
 ALWAYS = frozenset({"hello", "status", "subscribe", "tool.list", "tool.call"})
 """The methods of every socket; a tool is listed and called where the socket grants its method."""
 NOTES = {
+    # Who is told a block, which may hold lessons, also says when its session rests: only then is it known
+    # whether telling them helped.
     "memory_view": frozenset({"notes.view", "notes.list", "block", "lessons.idle"}),
     **{
         f"memory_{command}": frozenset({f"notes.{command}"})
         for command in ("create", "str_replace", "insert", "delete", "rename")
     },
 }
-"""The methods that each grant of notes gives; whoever is told the block also says when its session rests."""
+"""The methods that each grant of notes gives."""
 LESSONS = {
     f"lesson_{tool}": frozenset({f"lessons.{tool}", "lessons.idle"})
     for tool in (

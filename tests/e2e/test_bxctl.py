@@ -293,10 +293,6 @@ REFUSED = {
     "a query of 5 KB": (["memory", "search", "x" * 5_120], 2),
     "a query without words": (["memory", "search", "…"], 2),
     "an unknown class": (["memory", "search", "x", "--max-class", "top"], 2),
-    "a class above the socket's": (
-        ["--socket", "agent", "memory", "search", "x", "--max-class", "secret"],
-        2,
-    ),
     "an unknown id": (["memory", "show", "a" * 20], 1),
     "an id of another form": (["memory", "show", "1; DROP TABLE"], 1),
     "an id of 5 KB": (["memory", "show", "x" * 5_120], 2),

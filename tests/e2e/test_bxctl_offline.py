@@ -180,7 +180,7 @@ def test_an_offline_rebuild_beside_a_running_daemon_is_75(here):
 
 
 def test_ctrl_c_leaves_the_old_index_whole_and_nothing_else(here):
-    for number in range(20):
+    for number in range(60):  # enough to be still at work when it is interrupted
         words = [native_owner(f"word{number} " * 2_000) for _ in range(40)]
         here.log(f"big{number}", *dated(native_session(f"big{number}"), *words))
     assert here.bxctl("memory", "sync").returncode == 0

@@ -268,7 +268,7 @@ def test_other_settings_rebuild_before_anything_is_served(user_home: Path, log: 
         until(lambda told: told["ready"], daemon)
         assert len(dumped(daemon)) == 2
         told = daemon.ask("status")
-        assert told["left_out"] == [{"why": "read (no rule)", "rows": 1}]
+        assert told["left_out"] == [{"why": "read", "rows": 1}]
 
 
 def test_a_damaged_index_is_set_aside_and_made_again(user_home: Path, log: Path) -> None:

@@ -243,6 +243,9 @@ def test_a_session_deleted_from_a_database_vanishes_alone_and_a_broken_one_none(
         bump(path)
         catch_up(index)
         assert texts(index) == ["one"]
+        index._following._memory.clear()  # as after a restart
+        catch_up(index)
+        assert texts(index) == ["one"]
         path.unlink()
         catch_up(index)
         assert texts(index) == []
@@ -379,3 +382,14 @@ def test_a_session_at_rest_that_is_taken_up_again_is_read(world):
         os.utime(path, (1_000_000_000, 1_000_000_000))
         catch_up(index)
         assert texts(index) == ["one", "two"]
+
+
+def test_a_long_session_is_replaced_in_one_transaction_however_small_the_budget(world):
+    long = [GEMINI.owner(f"{number} " + "x" * 700_000) for number in range(4)]
+    put(world, GEMINI, [GEMINI.owner("one"), *long])
+    with world.index() as index:
+        catch_up(index)
+        put(world, GEMINI, [GEMINI.owner("two"), *long])
+        index.sweep()
+        index.catch_up(Budget(bytes=1, seconds=0.0))
+        assert [text[:3] for text in texts(index)] == ["two", "0 x", "1 x", "2 x", "3 x"]
