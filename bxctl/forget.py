@@ -31,7 +31,9 @@ def forget(context: Context, *, yes: bool, undo: str | None, dry_run: bool, **op
         wanted = _wanted(options)
         if undo is not None:
             if wanted or dry_run or options["delete_log"]:
-                raise BadRequest("--undo takes the name of an act alone", remedy="leave the rest out")
+                raise BadRequest(
+                    "--undo takes the name of an act alone", remedy="leave the rest out"
+                )
             return _undo(context, memory, undo)
         if not wanted:
             raise BadRequest(
