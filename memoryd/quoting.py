@@ -26,15 +26,19 @@ def cleaned(text: str) -> str:
     halves of surrogate pairs, what is no character (yet) and tags; separators of lines and paragraphs
     become LF. Cleaning twice changes nothing more.
     """
-    if text.isascii() and text.isprintable():
-        return text
+    if text.isascii():
+        return text if _seen(text) else "".join(filter(_shown, text))
     lines = _SEPARATORS.sub("\n", _IGNORED.sub("", text))
-    seen = (
-        letter
-        for letter in lines
-        if letter in "\n\t" or unicodedata.category(letter) not in _DROPPED
-    )
-    return unicodedata.normalize("NFC", "".join(seen))
+    return unicodedata.normalize("NFC", lines if _seen(lines) else "".join(filter(_shown, lines)))
+
+
+def _seen(text: str) -> bool:
+    """Say whether there is nothing to drop; what is printable has none of the dropped categories."""
+    return text.replace("\n", "").replace("\t", "").isprintable()
+
+
+def _shown(letter: str) -> bool:
+    return letter in "\n\t" or unicodedata.category(letter) not in _DROPPED
 
 
 def escaped(text: str) -> str:

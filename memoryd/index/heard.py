@@ -6,15 +6,13 @@ decoding and folding a log a second time would cost a third of catching up. What
 read before anybody listened, is read again (`memoryd.index.retelling`), with the same labels.
 """
 
-from typing import NamedTuple
-
 import msgspec
 
 from memoryd.labels import Label
 from memoryd.records import Called, Record, Returned, Said
 
 
-class Heard(NamedTuple):
+class Heard(msgspec.Struct, frozen=True, gc=False):
     """A record, its rows with the label before each, the label after it, and whose log it stands in.
 
     `above`: its log is above `max_class` from here on; what stands above it is not in the record, nor in the rows.

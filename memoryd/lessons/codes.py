@@ -5,7 +5,6 @@ bottom: specific compilers before general runtimes, runtimes before the shell.
 """
 
 import re
-from collections.abc import Container
 
 import msgspec
 
@@ -244,14 +243,16 @@ RULES: tuple[Rule, ...] = (
 NEEDLES = frozenset(needle for rule in RULES for needle in rule.needles)
 
 
-def dispatch(text: str, held: Container[str] | None = None) -> Found | None:
+def dispatch(text: str, held: frozenset[str] | None = None) -> Found | None:
     """Return the code and hint of the first rule that matches `text`, or None.
 
     `held`: those of `NEEDLES` that stand in `text`, in whatever case, where that is known.
     """
-    folded = text.lower() if held is None else held
+    if held is None:
+        folded = text.lower()
+        held = frozenset(needle for needle in NEEDLES if needle in folded)
     for rule in RULES:
-        if not any(needle in folded for needle in rule.needles):
+        if held.isdisjoint(rule.needles):
             continue
         if match := rule.pattern.search(text):
             named = next((group for group in match.groups() if group), "")

@@ -19,6 +19,7 @@ SHELL_TOOLS = frozenset((
     "Bash", "bash", "shell", "shell_command", "local_shell", "exec_command", "container.exec",
     "run_shell_command", "execute_command", "terminal", "run_command", "run_terminal_cmd",
 ))  # fmt: skip
+_OWN = "<tool_use_error>"
 _OWN_ERROR = re.compile(r"</?tool_use_error>")
 """Claude Code puts its tools' own words between these, other people's text never."""
 _DECLINED = ("The user doesn't want to ", "[Request interrupted by user", "User rejected ")
@@ -156,10 +157,22 @@ def describe_many(told: Sequence[tuple[str, Outcome, str]]) -> list[Failure]:
     """Return what each failed call said; secrets and telling words are looked for in all texts at once."""
     masked = redact.secrets_many([_shown(text) for _, _, text in told])
     held = redact.held(masked, _WORDS)
+    coded = [number for number, (tool, _, text) in enumerate(told) if _has_code(tool, text)]
+    codes_held = redact.held([masked[number] for number in coded], _CODES)
+    found = {
+        number: codes.dispatch(masked[number], frozenset(codes_held[at]))
+        for at, number in enumerate(coded)
+        if at in codes_held
+    }
     return [
-        _described(one, text, frozenset(held.get(number, ())))
-        for number, (one, text) in enumerate(zip(told, masked, strict=True))
+        _described(one, masked[number], frozenset(held.get(number, ())), found.get(number))
+        for number, one in enumerate(told)
     ]
+
+
+def _has_code(tool: str, text: str) -> bool:
+    """Say whether a text is the tool's own words, so that its code and hint mean what they say."""
+    return shell_like(tool) or text.startswith(_OWN)
 
 
 def _shown(text: str) -> str:
@@ -168,11 +181,11 @@ def _shown(text: str) -> str:
     return _OWN_ERROR.sub("", ends) if "tool_use_error" in ends else ends
 
 
-def _described(told: tuple[str, Outcome, str], masked: str, held: frozenset[str]) -> Failure:
+def _described(
+    told: tuple[str, Outcome, str], masked: str, held: frozenset[str], found: codes.Found | None
+) -> Failure:
     tool, outcome, text = told
-    own = text.startswith("<tool_use_error>")
-    naming = _naming(masked, own=own or held.isdisjoint(_NAMING))
-    found = codes.dispatch(masked, held) if own or shell_like(tool) else None
+    naming = _naming(masked, own=text.startswith(_OWN) or held.isdisjoint(_NAMING))
     return Failure(
         kind=coarse(masked, outcome, held),
         lines=tuple(naming),
@@ -241,9 +254,11 @@ _COARSE: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
 
 _WORDS = {
     word.encode(): word
-    for word in sorted({*_NAMING, *(w for _, words, _ in _COARSE for w in words), *codes.NEEDLES})
+    for word in sorted({*_NAMING, *(w for _, words, _ in _COARSE for w in words)})
 }
 """All that a failed call's text is searched for before anything looks at it closely."""
+_CODES = {word.encode(): word for word in sorted(codes.NEEDLES)}
+"""And where it is the tool's own words, for its code."""
 
 
 def coarse(text: str, outcome: Outcome, held: frozenset[str]) -> str:

@@ -112,12 +112,16 @@ def of_call(tool: str, args: object, project: str | None) -> str:
         canonical = repr(args).encode("utf-8", "surrogatepass")
     if b"  " in canonical:
         canonical = b" ".join(canonical.split())
-    return blake2b(_of_call(tool, project) + canonical, digest_size=8).hexdigest()
+    digest = _of_call(tool, project).copy()
+    digest.update(canonical)
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=256)
-def _of_call(tool: str, project: str | None) -> bytes:
-    return f"call\0{project or ''}\0{tool}\0".encode("utf-8", "surrogatepass")
+def _of_call(tool: str, project: str | None) -> blake2b:
+    """Return the digest of what comes before the arguments, to be copied and gone on with."""
+    salt = f"call\0{project or ''}\0{tool}\0".encode("utf-8", "surrogatepass")
+    return blake2b(salt, digest_size=8)
 
 
 def _hash(text: str) -> str:

@@ -16,7 +16,7 @@ from memoryd.labels import Label
 from memoryd.lessons import causal, reflect, settings
 from memoryd.lessons.failure import Failure, declined, describe_many, failed
 from memoryd.lessons.fingerprint import of_error
-from memoryd.lessons.pairing import Open, Pairing, Seen
+from memoryd.lessons.pairing import WELL, Open, Pairing, Seen
 
 _MINUTE = 60_000
 _told = attrgetter(
@@ -92,7 +92,10 @@ def save(connection: apsw.Connection, pairing: Pairing, n: int) -> None:
 
 def _fresh(connection: apsw.Connection, seens: Sequence[Seen]) -> list[Seen]:
     """Return the calls that are not written down yet, each once."""
-    first = {log: min(s.n for s in seens if s.log == log) for log in {s.log for s in seens}}
+    first: dict[str, int] = {}
+    for seen in seens:
+        if seen.n < first.get(seen.log, seen.n + 1):
+            first[seen.log] = seen.n
     known = {
         (log, n, block)
         for log, least in first.items()
@@ -102,15 +105,17 @@ def _fresh(connection: apsw.Connection, seens: Sequence[Seen]) -> list[Seen]:
     }
     fresh: dict[tuple[str, int, int], Seen] = {}
     for seen in seens:
-        key = (seen.log, seen.n, seen.block)
-        if key not in known:
-            fresh.setdefault(key, seen)
-    return list(fresh.values())
+        fresh.setdefault((seen.log, seen.n, seen.block), seen)
+    return [seen for key, seen in fresh.items() if key not in known]
 
 
 def _failures(seens: Sequence[Seen]) -> dict[int, Failed]:
     """Return what each call that failed said, by its place among `seens`."""
-    told = [n for n, seen in enumerate(seens) if failed(seen.tool, seen.outcome, seen.text)]
+    told = [
+        n
+        for n, seen in enumerate(seens)
+        if seen.outcome is not WELL and failed(seen.tool, seen.outcome, seen.text)
+    ]
     failures = describe_many([(seens[n].tool, seens[n].outcome, seens[n].text) for n in told])
     found: dict[int, Failed] = {}
     for n, failure in zip(told, failures, strict=True):
@@ -120,15 +125,14 @@ def _failures(seens: Sequence[Seen]) -> dict[int, Failed]:
 
 
 def _insert(connection: apsw.Connection, seens: Sequence[Seen], found: dict[int, Failed]) -> None:
-    told = [found.get(n) for n in range(len(seens))]
-    errors = [(None, None) if one is None else (one.error, one.failure.kind) for one in told]
+    rows = [(*_told(seen), True, None, None, *seen.label) for seen in seens]
+    for n, one in found.items():
+        seen = seens[n]
+        rows[n] = (*_told(seen), False, one.error, one.failure.kind, *seen.label)
     connection.executemany(
         "INSERT INTO call(log, n, block, session, project, tool, summary, fingerprint, at, ok, "
         "error, error_type, level, untrusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (*_told(seen), error is None, error, kind, *seen.label)
-            for seen, (error, kind) in zip(seens, errors, strict=True)
-        ],
+        rows,
     )
 
 
@@ -157,8 +161,11 @@ def _among(connection: apsw.Connection, wanted: set[str], *, ok: bool) -> frozen
 def _touch(connection: apsw.Connection, seens: Sequence[Seen]) -> None:
     last: dict[str, tuple[str, int]] = {}
     for seen in seens:
-        project, at = last.get(seen.session, (seen.project, seen.at))
-        last[seen.session] = (project, max(at, seen.at))
+        known = last.get(seen.session)
+        if known is None:
+            last[seen.session] = (seen.project, seen.at)
+        elif known[1] < seen.at:
+            last[seen.session] = (known[0], seen.at)
     connection.executemany(
         "INSERT INTO session(id, project, last_at) VALUES (?, ?, ?) "
         "ON CONFLICT DO UPDATE SET last_at = max(last_at, excluded.last_at)",

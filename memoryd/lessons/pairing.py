@@ -7,6 +7,7 @@ record at a time: secrets are looked for in all of its calls at once.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,11 +18,12 @@ from memoryd.lessons.failure import Outcome, shell_like
 from memoryd.records import Called, Record, Returned, Said, values
 
 OUTCOMES: dict[bool | None, Outcome] = {ok: Outcome(ok) for ok in (None, True, False)}
+WELL = OUTCOMES[True]
 MOST_SUMMARY = 200
 _MOST_READ = 4_000
 _NEAR = 500
 """Characters that hold a summary, unless most of them are blank."""
-
+_FLAT = frozenset((str, int, float))
 
 Rows = Iterable[tuple[Said | Called, Label]]
 
@@ -38,7 +40,7 @@ class Open(msgspec.Struct, frozen=True, gc=False):
     label: Label
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class Answer(NamedTuple):
     """A result that was found for a call: by its number among the batch's new ones, or one that had waited."""
 
     call: int | Open
@@ -50,7 +52,17 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     project: str
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Made(NamedTuple):
+    """A call as it stands in a batch, whose result may stand there too."""
+
+    n: int
+    at: int | None
+    item: Called
+    project: str
+    label: Label
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A call and what came of it. `label` is the session's including the result; `at` in milliseconds."""
 
     log: str
@@ -96,34 +108,33 @@ class Pairing:
 
     def feed_many(self, batch: Iterable[tuple[Record, Rows, Label, int]]) -> list[Seen]:
         """Return the calls that a batch of records answers: as `feed` of each, at a third of the cost."""
-        made: list[tuple[Record, Called, str, Label]] = []
-        at: dict[str, int] = {}
+        made: list[Made] = []
+        new: dict[str, int] = {}
         answers: list[Answer] = []
         for record, rows, after, now in batch:
             if record.about is not None and not self._told:
                 self._hear(record)
             for item, label in rows:
                 if type(item) is Called and item.call is not None and not item.hosted:
-                    self.waiting.pop(clean(item.call), None)
-                    at[item.call] = len(made)
-                    made.append((record, item, self.project, label))
+                    if self.waiting:
+                        self.waiting.pop(clean(item.call), None)
+                    new[item.call] = len(made)
+                    made.append(Made(record.n, record.ts, item, self.project, label))
             for one in record.items:
-                if type(one) is Returned and one.call is not None:
-                    answers += self._answer((record, after, now), one, at)
-        opened = _opened(made)
-        self.waiting |= {clean(call): opened[number] for call, number in at.items()}
-        return [self._seen(one, opened) for one in answers]
+                if type(one) is Returned and (call := self._called(one.call, new)) is not None:
+                    whose = (self.session, self.project)
+                    answers.append(Answer(call, one, after, record.ts, now, *whose))
+        said = _said(made)
+        self.waiting |= {clean(call): _open(made[at], said[at]) for call, at in new.items()}
+        return [self._seen(one, made, said) for one in answers]
 
-    def _answer(
-        self, where: tuple[Record, Label, int], result: Returned, new: dict[str, int]
-    ) -> list[Answer]:
-        call: int | Open | None = new.pop(result.call or "", None)
-        if call is None:
-            call = self.waiting.pop(clean(result.call or ""), None)
-        if call is None:
-            return []
-        record, after, now = where
-        return [Answer(call, result, after, record.ts, now, self.session, self.project)]
+    def _called(self, name: str | None, new: dict[str, int]) -> int | Open | None:
+        """Take out the open call of that name: of the batch's, else of those that waited before it."""
+        if name is None:
+            return None
+        if (call := new.pop(name, None)) is not None or not self.waiting:
+            return call
+        return self.waiting.pop(clean(name), None)
 
     def _hear(self, record: Record) -> None:
         if record.about is not None and not self._told:
@@ -131,25 +142,24 @@ class Pairing:
             self.project = clean(record.about.project or self.project)
             self._told = record.about.session is not None and record.about.project is not None
 
-    def _seen(self, answer: Answer, opened: Sequence[Open]) -> Seen:
-        call = answer.call if isinstance(answer.call, Open) else opened[answer.call]
-        at = answer.at if answer.at is not None else call.at
-        result = answer.result
-        looked = result.ok is False or (result.ok is None and shell_like(call.tool))
+    def _seen(self, answer: Answer, made: Sequence[Made], said: Sequence[str]) -> Seen:
+        call, result, after, at, now, session, project = answer
+        if isinstance(call, int):
+            n, called_at, item, own, label = made[call]
+            block, tool, about = item.block, item.tool, said[call]
+            tool = tool if tool.isascii() else clean(tool)
+            same = fingerprint.of_call(item.tool, item.args, own)
+        else:
+            n, block, tool, about, same, called_at, label = msgspec.structs.astuple(call)
+        ok = result.ok
+        at = called_at if at is None else at
+        # Positional: these are made by the million.
         return Seen(
-            log=self.log,
-            n=call.n,
-            block=call.block,
-            session=answer.session,
-            project=answer.project,
-            tool=call.tool,
-            summary=call.summary,
-            fingerprint=call.fingerprint,
-            at=answer.now if at is None else at,
-            outcome=OUTCOMES[result.ok],
-            text=told(result.told) if looked else "",
-            label=call.label.join(answer.after),
-        )
+            self.log, n, block, session, project, tool, about, same, now if at is None else at,
+            OUTCOMES[ok],
+            told(result.told) if ok is False or (ok is None and shell_like(tool)) else "",
+            label if label == after else label.join(after),
+        )  # fmt: skip
 
 
 def call_key(log: str, n: int, block: int) -> str:
@@ -157,21 +167,24 @@ def call_key(log: str, n: int, block: int) -> str:
     return f"{log}\0{n}\0{block}"
 
 
-def _opened(made: Sequence[tuple[Record, Called, str, Label]]) -> list[Open]:
-    """Return calls as they wait, their secrets masked all at once."""
-    masked = redact.secrets_many([_given(item.tool, item.args) for _, item, _, _ in made])
-    return [
-        Open(
-            record.n,
-            item.block,
-            clean(item.tool),
-            short(said),
-            fingerprint.of_call(item.tool, item.args, project),
-            record.ts,
-            label,
-        )
-        for (record, item, project, label), said in zip(made, masked, strict=True)
-    ]
+def _said(made: Sequence[Made]) -> list[str]:
+    """Return what each call was about in one line, their secrets masked all at once."""
+    masked = redact.secrets_many([_given(one.item.tool, one.item.args) for one in made])
+    return [short(text) for text in masked]
+
+
+def _open(made: Made, said: str) -> Open:
+    """Return a call as it waits."""
+    n, at, item, project, label = made
+    return Open(
+        n,
+        item.block,
+        clean(item.tool),
+        said,
+        fingerprint.of_call(item.tool, item.args, project),
+        at,
+        label,
+    )
 
 
 def summary(tool: str, args: object) -> str:
@@ -181,6 +194,13 @@ def summary(tool: str, args: object) -> str:
 
 def short(masked: str) -> str:
     """Return a text on one line of at most 200 characters."""
+    if (
+        len(masked) <= MOST_SUMMARY
+        and masked.isascii()
+        and masked.isprintable()
+        and _one_line(masked)
+    ):
+        return masked
     line = " ".join(masked[:_NEAR].split())
     if len(line) <= MOST_SUMMARY and len(masked) > _NEAR:
         line = " ".join(masked.split())
@@ -190,7 +210,18 @@ def short(masked: str) -> str:
 def _given(tool: str, args: object) -> str:
     """Return what a call was given, values under telling names masked: what it runs, else every value."""
     given = _command(args) if isinstance(args, dict) and shell_like(tool) else ""
-    return (given or " ".join(values(redact.arguments(args))))[:_MOST_READ]
+    if not given:
+        masked = redact.arguments(args)
+        if isinstance(masked, dict) and _FLAT.issuperset(map(type, masked.values())):
+            given = " ".join(map(str, masked.values()))
+        else:
+            given = " ".join(values(masked))
+    return given[:_MOST_READ]
+
+
+def _one_line(text: str) -> bool:
+    """Say whether the blanks of printable ASCII are single and inside."""
+    return "  " not in text and text[:1] != " " and text[-1:] != " "
 
 
 def _command(args: dict[str, object]) -> str:

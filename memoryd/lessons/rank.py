@@ -5,8 +5,6 @@ In: a query and a reader. Out: `Candidate`s, at most 50 that may be told. Score 
 than what is old.
 """
 
-from heapq import nsmallest
-
 import apsw
 import msgspec
 
@@ -60,7 +58,7 @@ def candidates(
 
 
 def _best(found: dict[int, float]) -> dict[int, float]:
-    best = nsmallest(MOST, ((-score, number) for number, score in found.items()))
+    best = sorted([(-score, number) for number, score in found.items()])[:MOST]
     return {number: -score for score, number in best}
 
 

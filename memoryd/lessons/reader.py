@@ -33,7 +33,7 @@ class Reader(msgspec.Struct, frozen=True):
         return (
             label.level <= self.level
             and (self.sees_untrusted or not label.untrusted)
-            and any(fnmatchcase(project, glob) for glob in self.projects)
+            and ("*" in self.projects or any(fnmatchcase(project, glob) for glob in self.projects))
         )
 
     def where(self, table: str) -> str:

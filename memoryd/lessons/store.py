@@ -22,6 +22,7 @@ _KEVIN_STEPS = 6
 def memory() -> apsw.Connection:
     """Return an empty database that lives as long as its connection: for replays and trials."""
     connection = apsw.Connection(":memory:")
+    db.plans_once(connection)
     connection.deserialize("main", _empty())
     return connection
 
@@ -47,6 +48,7 @@ def opened(path: Path) -> apsw.Connection:
         if 0 < seen.user_version < migrations.latest(_DATABASE):
             keep_copy(path, seen.user_version + 1)
     connection = db.writer(path, synchronous="FULL")
+    db.plans_once(connection)
     try:
         bring_up(connection)
     except BaseException:

@@ -7,6 +7,7 @@ a batch, so that an index grown line by line equals a rebuilt one.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from memoryd.redact import assigned, shapes, sieve
@@ -122,19 +123,21 @@ def _object(args: Mapping[str, object]) -> object:
     return masked if changed else args
 
 
+_MOST_NAMES = 16
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 def _plain(args: Mapping[str, object]) -> bool:
     """Say whether no key tells anything and no value holds another: nearly every call's arguments."""
-    for key, value in args.items():
-        if (
-            type(value) not in _SCALARS
-            or telling(key) is not Telling.NOTHING
-            or key.lower() == "value"
-        ):
-            return False
-    return True
+    if len(args) > _MOST_NAMES or not _SCALARS.issuperset(map(type, args.values())):
+        return False
+    return _tell_nothing(tuple(args))
+
+
+@lru_cache(maxsize=1024)
+def _tell_nothing(keys: tuple[str, ...]) -> bool:
+    """Say whether no name tells of a secret; a tool's calls have the same names again and again."""
+    return all(telling(key) is Telling.NOTHING and key.lower() != "value" for key in keys)
 
 
 def _list(args: list[object]) -> object:

@@ -38,6 +38,8 @@ MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
 _MOST_PAIRINGS = 64
 _MOST_AT_ONCE = 20
+_TOGETHER = 4_000
+"""Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
 Snapshot = dict[int, Known]
@@ -60,6 +62,7 @@ class Learner:
         self.idle_after = int(idle_after_s * 1_000)
         self.held = 0
         self._more = False
+        self._alone = 0
         self._queue: deque[Told | Snapshot] = deque()
         self._now: Iterator[Told] = iter(())
         self._places = naming.read(connection)
@@ -95,15 +98,13 @@ class Learner:
         return 0 if place is None else place.n
 
     def step(self) -> bool:
-        """Learn from one batch, in one transaction; say whether there is more to do at once.
+        """Learn from a batch and from some that wait behind it, in one transaction; say whether there is more.
 
         Raises: what `db.wrong` knows, with everything taken back; the next look finds what was missed.
         """
-        told = next(self._now, None)
-        if told is None and self._queue:
-            told = self._next(self._queue.popleft())
-        if told is not None and told.key not in self._stumbled:
-            self._learn(told)
+        told = self._take()
+        if told is not None:
+            self._together(told)
         self._more = told is not None or bool(self._queue)
         return self._more
 
@@ -233,15 +234,28 @@ class Learner:
         except OSError as error:
             log.warning("a log cannot be read again for its lessons", errno=error.errno)
 
-    def _learn(self, told: Told) -> None:
+    def _take(self) -> Told | None:
+        """Return what to learn from next."""
+        told = next(self._now, None)
+        return self._next(self._queue.popleft()) if told is None and self._queue else told
+
+    def _together(self, first: Told) -> None:
+        """Learn from `first` and what waits behind it: far behind, a commit a batch costs as much as its rows.
+
+        All of it can be read again, so no commit waits for the disk.
+        """
+        taken: list[Told] = []
+        told: Told | None = first
+        size = 0
         try:
-            with db.transaction(self.connection):
-                place, pairing = self._begin(told)
-                if not told.excluded:
-                    self._feed(told, place, pairing)
-                    place = Place(place.name, max(place.n, told.end))
-                    save(self.connection, pairing, place.n)
-            self._places[told.key] = place
+            with db.unsynced(self.connection):
+                while told is not None:
+                    taken.append(told)
+                    if told.key not in self._stumbled:
+                        self._learn(told)
+                    size += len(told.heard)
+                    alone = self._alone > 0 or size >= _TOGETHER
+                    told = None if alone else self._take()
         except MemorydError:
             self._forget()
             raise
@@ -249,7 +263,26 @@ class Learner:
             # One log that trips us up must not keep us from learning from the others.
             log.exception("a fault while learning from a log")
             self._forget()
-            self._stumbled.add(told.key)
+            self._stumble(taken)
+        self._alone = max(0, self._alone - 1)
+
+    def _stumble(self, taken: list[Told]) -> None:
+        """Leave the log out that tripped us up; where it may be one of several, take them one by one first."""
+        if len(taken) == 1:
+            self._stumbled.add(taken[0].key)
+            return
+        self._queue.extendleft(reversed(taken))
+        self.held += sum(len(one.heard) for one in taken)
+        self._alone = len(taken) + 1
+
+    def _learn(self, told: Told) -> None:
+        """Learn from one batch; in the transaction of its progress."""
+        place, pairing = self._begin(told)
+        if not told.excluded:
+            self._feed(told, place, pairing)
+            place = Place(place.name, max(place.n, told.end))
+            save(self.connection, pairing, place.n)
+        self._places[told.key] = place
 
     def _forget(self) -> None:
         """Forget what was rolled back."""

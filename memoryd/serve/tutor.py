@@ -148,7 +148,7 @@ class Tutor:
         return self._learner
 
     def _read(self, work: Callable[[apsw.Connection], Result], deadline: Deadline) -> Result:
-        connection = self._readers.pop() if self._readers else db.reader(self._path)
+        connection = self._readers.pop() if self._readers else self._reader()
         try:
             with db.within(connection, deadline):
                 connection.execute("BEGIN")
@@ -158,6 +158,11 @@ class Tutor:
                     connection.execute("ROLLBACK")
         finally:
             self._readers.append(connection)
+
+    def _reader(self) -> apsw.Connection:
+        connection = db.reader(self._path)
+        db.plans_once(connection)
+        return connection
 
     async def _turn(self, learner: Learner) -> None:
         """Learn from a batch, or let quiet sessions rest, and wait for the next cause."""
