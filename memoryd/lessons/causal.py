@@ -14,7 +14,7 @@ import msgspec
 from memoryd.labels import Label
 from memoryd.lessons import row, settings
 from memoryd.lessons.failure import shell_like
-from memoryd.lessons.pairing import Seen
+from memoryd.lessons.pairing import Seen, only_looks
 
 WINDOW = 24 * 3_600_000
 MOST_STEPS = 4
@@ -26,10 +26,6 @@ _LOOKING = frozenset(
     "sleep true clear history".split()
 )
 _GIT_LOOKING = frozenset(("git", word) for word in "status log diff show branch".split())
-_READERS = frozenset(
-    "read grep glob ls list search view webfetch websearch fetch todowrite todoread task read_file "
-    "list_dir list_directory grep_search file_search codebase_search update_plan notebookread".split()
-)
 
 
 class Success(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +64,7 @@ def link(connection: apsw.Connection, success: Success) -> int:
     are looked at apart, the lowest first, so that one above a reader makes no fix that the reader sees.
     """
     failures = connection.execute(
-        "SELECT error, level, untrusted, max(at) FROM call "
+        "SELECT error, level, untrusted, max(at), summary FROM call "
         "WHERE ok = 0 AND fingerprint = ? AND project = ? AND at <= ? "
         "AND (session = ? OR at >= ?) AND NOT (log = ? AND n > ?) "
         "GROUP BY error, level, untrusted ORDER BY level, untrusted, error",
@@ -76,10 +72,14 @@ def link(connection: apsw.Connection, success: Success) -> int:
          success.log, success.n),
     )  # fmt: skip
     done = 0
-    for error, level, untrusted, at in list(failures):
+    for error, level, untrusted, at, said in list(failures):
         own = Label(int(level), bool(untrusted))
         label = success.label.join(own)
         failure = str(error), int(at)
+        if (
+            not success.summary
+        ):  # of a tool that only looks none is kept; what failed was the same call
+            success = msgspec.structs.replace(success, summary=str(said))
         known = _known(connection, success, failure, label)
         if known is None:
             _fix(connection, success, failure, label)
@@ -222,7 +222,7 @@ def changes(tool: str, said: str) -> bool:
     if shell_like(tool):
         words = said.split()
         return bool(words) and words[0] not in _LOOKING and tuple(words[:2]) not in _GIT_LOOKING
-    return tool.lower() not in _READERS
+    return not only_looks(tool)
 
 
 def _last_different(done: Iterable[str]) -> list[str]:

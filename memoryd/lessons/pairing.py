@@ -6,7 +6,8 @@ restart between call and result loses nothing and no call is seen twice. A batch
 record at a time: secrets are looked for in all of its calls at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -26,6 +27,12 @@ _NEAR = 500
 _FLAT = frozenset((str, int, float))
 
 Rows = Iterable[tuple[Said | Called, Label]]
+
+
+_LOOKING = frozenset(
+    "read grep glob ls list search view webfetch websearch fetch todowrite todoread task read_file "
+    "list_dir list_directory grep_search file_search codebase_search update_plan notebookread".split()
+)
 
 
 class Open(msgspec.Struct, frozen=True, gc=False):
@@ -124,7 +131,9 @@ class Pairing:
                 if type(one) is Returned and (call := self._called(one.call, new)) is not None:
                     whose = (self.session, self.project)
                     answers.append(Answer(call, one, after, record.ts, now, *whose))
-        said = _said(made)
+        # Most calls are such: nothing ever reads what they were about.
+        idle = {one.call for one in answers if one.result.ok and _idle(one.call, made)}
+        said = _said(made, idle)
         self.waiting |= {clean(call): _open(made[at], said[at]) for call, at in new.items()}
         return [self._seen(one, made, said) for one in answers]
 
@@ -152,6 +161,8 @@ class Pairing:
         else:
             n, block, tool, about, same, called_at, label = msgspec.structs.astuple(call)
         ok = result.ok
+        if ok and only_looks(tool):
+            about = ""
         at = called_at if at is None else at
         # Positional: these are made by the million.
         return Seen(
@@ -167,10 +178,23 @@ def call_key(log: str, n: int, block: int) -> str:
     return f"{log}\0{n}\0{block}"
 
 
-def _said(made: Sequence[Made]) -> list[str]:
-    """Return what each call was about in one line, their secrets masked all at once."""
-    masked = redact.secrets_many([_given(one.item.tool, one.item.args) for one in made])
-    return [short(text) for text in masked]
+@lru_cache(maxsize=256)
+def only_looks(tool: str) -> bool:
+    """Say whether a tool changes nothing, so that what it was given explains no fix."""
+    return tool.lower() in _LOOKING
+
+
+def _idle(call: int | Open, made: Sequence[Made]) -> bool:
+    return isinstance(call, int) and only_looks(clean(made[call].item.tool))
+
+
+def _said(made: Sequence[Made], idle: Container[int | Open]) -> list[str]:
+    """Return what each call was about in one line, their secrets masked all at once; of `idle` ones ""."""
+    given = [
+        "" if number in idle else _given(one.item.tool, one.item.args)
+        for number, one in enumerate(made)
+    ]
+    return [short(text) for text in redact.secrets_many(given)]
 
 
 def _open(made: Made, said: str) -> Open:

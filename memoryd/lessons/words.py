@@ -24,6 +24,10 @@ _STOP = frozenset(
     "there they this to tu un una us was we were what when where which who why will with y you your "
     "der die das und ist ein eine nicht le les une est pas".split()
 )
+_UNASKED = frozenset(
+    "a an and are at for from in into is it of on or that the then to with".split()
+)
+"""Stems that stand for stop words alone: no query holds them, so they have no postings."""
 _MOST_POSTINGS = 200
 _MOST_OUTSIDE = 60
 _MOST_READ = 1_000
@@ -78,7 +82,11 @@ def put(connection: apsw.Connection, row: int, counts: Counter[str], place: Plac
     ).get
     connection.executemany(
         "INSERT INTO posting VALUES (?, ?, ?, ?, ?)",
-        [(term, part, row, count, length) for term, count in sorted(counts.items())],
+        [
+            (term, part, row, count, length)
+            for term, count in sorted(counts.items())
+            if term not in _UNASKED
+        ],
     )
 
 

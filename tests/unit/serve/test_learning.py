@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memoryd import db
@@ -357,7 +358,7 @@ def test_a_log_whose_label_rises_later_takes_what_it_taught_with_it(user_home: P
         assert room.rows("SELECT DISTINCT level, untrusted FROM lesson") == [(0, 0)]
         (key,) = room.index.known()
         heard = [
-            one._replace(after=one.after.join(Label(2, True)))
+            msgspec.structs.replace(one, after=one.after.join(Label(2, True)))
             for told in again(room.learner.settings, key, room.index.known()[key])
             for one in told.heard
         ]
@@ -375,7 +376,7 @@ def test_what_rises_above_max_class_is_forgotten(user_home: Path):
         room.learn(START + DAY)
         (key,) = room.index.known()
         heard = [
-            one._replace(above=one.record.n > 2)
+            msgspec.structs.replace(one, above=one.record.n > 2)
             for told in again(room.learner.settings, key, room.index.known()[key])
             for one in told.heard
         ]
