@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from memoryd.clock import rfc3339
 
@@ -179,7 +180,7 @@ def session(writer: Writer, size: int, clock: list[float]) -> tuple[str, str, st
         if shape == "sessions":
             lines.append(native(kind, payload, stamp, call))
             continue
-        uuid = f"{rng.getrandbits(64):016x}"
+        uuid = str(UUID(int=rng.getrandbits(128), version=4))
         envelope = {
             "uuid": uuid,
             "parentUuid": parent,

@@ -7,6 +7,7 @@ tokenizer and a 64 MiB hash, one transaction, no journal. Both run in processes 
 
 import multiprocessing
 import os
+import sys
 import tempfile
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -14,10 +15,12 @@ from pathlib import Path
 import apsw
 
 from bench import corpus as made
-from bench.row import Row, cpu_seconds
+from bench.row import Row, command_cpu, cpu_seconds
 from memoryd.index import Built, Rebuild
 
 ROUNDS = 9
+START = (sys.executable, "-P", "-c", "import memoryd.index.__main__")
+"""What a rebuild's process does before it reads a log: the target is set for a million records, where it is lost."""
 
 
 def rows(corpus: Path) -> list[Row]:
@@ -26,21 +29,31 @@ def rows(corpus: Path) -> list[Row]:
         state = Path(folder)
         settings = made.settings(corpus, state)
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-        taken: list[tuple[float, float, Built]] = []
+        taken: list[tuple[float, float, float, Built]] = []
         for number in range(ROUNDS):
             built = Rebuild(settings).run(lambda progress: None)
             temp = Path(built.temp)
+            start = command_cpu(START, os.environ)
             floor, text = _apart(temp, state / "floor")
-            taken.append((built.cpu_seconds / floor, floor, built))
+            taken.append(((built.cpu_seconds - start) / floor, start, floor, built))
             size = temp.stat().st_size
             if number < ROUNDS - 1:
                 temp.unlink()
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    ratio, floor, built = sorted(taken, key=lambda one: one[0])[len(taken) // 2]
+    ratio, start, floor, built = sorted(taken, key=lambda one: one[0])[len(taken) // 2]
     count = built.counts.indexed
-    detail = f"{built.cpu_seconds:.2f} s against {floor:.2f} s, {count} rows, {text / 1e6:.0f} MB of text"
+    detail = (
+        f"{built.cpu_seconds:.2f} s, {start:.2f} of them to start, against {floor:.2f} s, {count} rows, "
+        f"{text / 1e6:.0f} MB of text"
+    )
     return [
-        Row("rebuild, CPU", "raw FTS5 executemany, hashsize 64 MB", ratio, 1.35, detail=detail),
+        Row(
+            "rebuild, CPU, its start aside",
+            "raw FTS5 executemany, hashsize 64 MB",
+            ratio,
+            1.35,
+            detail=detail,
+        ),
         Row("index size", "indexed text", size / text, 1.7, detail=f"{size / 1e6:.1f} MB"),
         Row("rebuild, resident memory", "limit", built.peak_kib / 1024, 200, unit="MiB"),
     ]

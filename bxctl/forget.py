@@ -28,9 +28,13 @@ Told = dict[str, Any]
 def forget(context: Context, *, yes: bool, undo: str | None, dry_run: bool, **options: Any) -> int:
     """Show what goes, ask, forget; 1 when the answer is no. Raises: what the daemon refuses."""
     with context.daemon() as memory:
-        if undo is not None:
-            return _undo(context, memory, undo)
         wanted = _wanted(options)
+        if undo is not None:
+            if wanted or dry_run or options["delete_log"]:
+                raise BadRequest(
+                    "--undo takes the name of an act alone", remedy="leave the rest out"
+                )
+            return _undo(context, memory, undo)
         if not wanted:
             raise BadRequest(
                 "nothing says what to forget", remedy="give --session, --project, --before or --id"
@@ -137,6 +141,7 @@ def _said(told: Told, *, preview: bool) -> Iterator[str]:
         yield "no search finds it; its words are still being taken out of the file (`bxctl status` tells)"
     if held:
         yield f"{_files(held)}, and holds the words; memoryd will not read them again"
+    if held and told["act"]:  # "" where all of it was forgotten before, under other names
         yield f"to take it back: bxctl memory forget --undo {told['act']}"
 
 

@@ -172,7 +172,7 @@ def _write(plan: Planned) -> None:
             plan.path.parent.mkdir(parents=True, exist_ok=True)
             _replace(plan.path.resolve(), plan.after, _mode(plan.path))
         else:
-            plan.path.unlink()
+            plan.path.resolve().unlink()  # of a link only what install put where it leads
         for copy in old:
             if not plan.backup or copy != _copy_of(plan.path, plan.after):
                 copy.unlink()

@@ -8,6 +8,7 @@ takes away so that the old bytes come back, wherever the container had been writ
 import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memoryd.errors import BadRequest
@@ -40,6 +41,9 @@ class Member(NamedTuple):
     """Where the comma behind it stands; -1 for none."""
 
 
+@lru_cache(
+    maxsize=4
+)  # a change looks at the same text many times, and a harness's state may be megabytes
 def parsed(text: str) -> Node:
     """Return the places of everything in `text`. Raises: BadRequest naming the line."""
     start = 1 if text.startswith("\ufeff") else 0

@@ -8,6 +8,7 @@ import gc
 import importlib.metadata
 import importlib.util
 import os
+import signal
 from pathlib import Path
 
 from bxctl.context import Context
@@ -29,6 +30,8 @@ def mcp(context: Context, *, log: str | None) -> int:
     gc.disable()
     # A plugin of somebody else's in this environment has no business in here, and costs a start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # A thread of the SDK's waits in a read of standard input, and Python would wait for it before it ended.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     from memoryd.mcp.server import serve
 
     gc.freeze()

@@ -68,7 +68,10 @@ def parse(argv: Sequence[str]) -> Call | int:
     except click.UsageError as error:
         message = error.format_message().strip().rstrip(".")
         path = error.ctx.command_path if error.ctx else "bxctl"
-        raise BadRequest(message[:1].lower() + message[1:], remedy=f"see `{path} --help`") from None
+        remedy = f"see `{path} --help`"
+        if isinstance(error, click.NoSuchOption):  # Claude Code's folders of logs begin so
+            remedy += "; a word that begins with - stands after --"
+        raise BadRequest(message[:1].lower() + message[1:], remedy=remedy) from None
     return answer
 
 

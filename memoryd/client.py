@@ -26,7 +26,8 @@ How long it may take, each bound kept by this side even when the daemon hangs:
 
 What it raises: `Unavailable` (nobody listens, or the daemon closed the connection), `Busy` (the
 queue of waiting connections stayed full), `TimedOut` (no answer in time), `TooLarge` (an answer
-beyond the limit), `ConfigError` (no such socket path is possible), and what the daemon answered.
+beyond the limit), `ConfigError` (no such socket path is possible), `BadRequest` (an argument that
+cannot be sent), and what the daemon answered.
 `error.data` holds what the daemon added, `error.remedy` what to do. A client serves one thread at a
 time.
 """
@@ -76,6 +77,26 @@ def connect(
     return client
 
 
+def packed(message: object) -> bytes:
+    """Return a message as it is sent. Raises: BadRequest for a value that MessagePack cannot hold."""
+    try:
+        frame: bytes = msgpack.packb(message)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.BadRequest(
+            "an argument holds what cannot be sent", remedy=f"leave it out: {_why(error)}"
+        ) from None
+    return frame
+
+
+def _why(error: Exception) -> str:
+    """Return what was wrong with a value, and never the value: it may be anything."""
+    if isinstance(error, UnicodeEncodeError):
+        return "text is Unicode without halves of surrogate pairs"
+    if isinstance(error, OverflowError):
+        return "whole numbers have 64 bits"
+    return "there are maps, lists, text, bytes, numbers, booleans and null, 500 deep at most"
+
+
 class Client:
     """One open connection; made by `connect`. `server` is the answer to `hello`."""
 
@@ -100,7 +121,7 @@ class Client:
         """Send exactly `args` and wait for the answer until `until` (monotonic seconds)."""
         self._msgid = (self._msgid + 1) & 0xFFFFFFFF
         try:
-            self._send(msgpack.packb([_REQUEST, self._msgid, method, [args]]), until)
+            self._send(packed([_REQUEST, self._msgid, method, [args]]), until)
             return self._answer(self._msgid, until)
         except TimeoutError:
             raise errors.TimedOut(

@@ -33,7 +33,7 @@ import msgpack
 import trio
 
 from memoryd import errors, paths
-from memoryd.client import MAX_ANSWER, PROTOCOL, error_of, path_of
+from memoryd.client import MAX_ANSWER, PROTOCOL, error_of, packed, path_of
 
 QUEUED = 1_000
 """Notifications that wait for whoever iterates; what comes beyond is counted and dropped."""
@@ -228,13 +228,13 @@ class _Link:
         self.closed = False
 
     async def ask(self, method: str, args: Mapping[str, Any]) -> Any:
-        """Return the answer. Raises: what the daemon says; Unavailable when it goes away."""
+        """Return the answer. Raises: what the daemon says; Unavailable when it goes away; BadRequest."""
         if self.closed:
             await trio.lowlevel.checkpoint()
             raise _gone()
         self._msgid = msgid = (self._msgid + 1) & 0xFFFFFFFF
-        answer = self._asked[msgid] = _Answer()
         self._send([_REQUEST, msgid, method, [dict(args)]])
+        answer = self._asked[msgid] = _Answer()
         try:
             await answer.done.wait()
         except trio.Cancelled:
@@ -281,7 +281,7 @@ class _Link:
         self._stream.socket.close()
 
     def _send(self, message: object) -> None:
-        self._out += msgpack.packb(message)
+        self._out += packed(message)
         self._more.set()
 
     def _take(self, message: object) -> None:

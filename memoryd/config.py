@@ -92,6 +92,7 @@ class Socket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     clearance: str
     tools: list[str]
+    unnamed: str | None = None
     untrusted: Literal["include", "owner-only", "exclude"] = "include"
     projects: list[str] = msgspec.field(default_factory=lambda: ["*"])
     uids: list[int] = []
@@ -350,8 +351,12 @@ class _Checked:
         if not _SOCKET_NAME.fullmatch(socket.name):
             raise self.wrong(f"{key}.name", "is no socket name", "use a-z, 0-9, - and _")
         self.class_name(f"{key}.clearance", socket.clearance)
+        if socket.unnamed is not None:
+            unnamed = self.class_name(f"{key}.unnamed", socket.unnamed)
+            if self.classes.level(unnamed) < self.classes.level(socket.clearance):
+                raise self.wrong(f"{key}.unnamed", "is below the clearance", "raise it to that")
         for tool in socket.tools:
-            if tool not in GRANTS and not tool.startswith("lesson_"):
+            if tool not in GRANTS:
                 near = difflib.get_close_matches(tool, GRANTS, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(GRANTS)}"
                 raise self.wrong(f"{key}.tools", f"no such grant {tool!r}", hint)

@@ -110,6 +110,9 @@ def fold(
     return rows
 
 
+_NO_STEP = (-1, *LOWEST)
+
+
 def call_hash(call: str) -> bytes:
     """Return the 8 bytes by which an answered call is remembered."""
     return blake2b(call.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -117,11 +120,12 @@ def call_hash(call: str) -> bytes:
 
 def _raise(state: State, own: Label, told: tuple[int, int, str | None, bool | None]) -> None:
     """Join an event's own label onto the running one, and note what is told of it."""
-    state.label = state.label.join(own)
+    if not state.label.covers(own):
+        state.label = state.label.join(own)
     state.trail.append((*told, *own))
-    before = Label(*state.steps[-1][1:]) if state.steps else LOWEST
-    if not before.covers(own):
-        state.steps.append((told[0], *before.join(own)))
+    before = state.steps[-1] if state.steps else _NO_STEP
+    if own.level > before[1] or (own.untrusted and not before[2]):
+        state.steps.append((told[0], *Label(*before[1:]).join(own)))
 
 
 def _follow(state: State, n: int, link: Link, rules: Rules, kin: Kin | None) -> None:

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-from memoryd.index import kinfolk, table, tombs, vanished
+from memoryd.index import copies, table, tombs, vanished
 from memoryd.index.catalogue import Known
 from memoryd.index.following import Following
-from memoryd.index.kinship import runs
 from memoryd.index.overrides import Forget
 from memoryd.index.table import Place
 from memoryd.index.tombs import Tomb
@@ -62,7 +61,7 @@ class One(msgspec.Struct):
 def plan(following: Following, wanted: Wanted, act: str) -> list[One]:
     """Return what goes under the name `act`; nothing where nothing fits. Raises: OSError, apsw.Error."""
     found = list(_chosen(following, wanted, act))
-    return [*found, *_copies(following, found, act)]
+    return [*found, *_copies(following, found)]
 
 
 def _chosen(following: Following, wanted: Wanted, act: str) -> Iterator[One]:
@@ -91,50 +90,28 @@ def _chosen(following: Following, wanted: Wanted, act: str) -> Iterator[One]:
                 yield _counted(following, One(_gone(about, entries), key, entries, None, path))
 
 
-def _copies(following: Following, found: Sequence[One], act: str) -> list[One]:
-    """Return the copies that other logs hold of what goes: their rows are those that go.
-
-    A resumed or forked session repeats its parent's records under their names. They count once, as the
-    parent's; but once the parent is forgotten and its log is gone, they would be the copying log's own.
-    """
+def _copies(following: Following, found: Sequence[One]) -> list[One]:
+    """Return the copies that other logs hold of what goes, for their rows are those that go."""
     chosen = {one.key for one in found}
-    copies: dict[int, tuple[Forget, ...]] = {}
+    connection, classes = following.connection, len(following.settings.classes)
+    entries: dict[int, tuple[Forget, ...]] = {}
     for one in found:
-        if one.known is None:
-            continue
         around = following.writer.kin.around(one.key) - chosen
-        names = _anchors(following, one.known.id) if around else ()
-        gone = {name for n, name in names if one.gone.tomb.touches(n, 0, one.known.records)}
+        if one.known is None or not around:
+            continue
+        gone = copies.gone(connection, one.known.id, one.entries, classes)
         for key in sorted(around):
             known = following.catalogue.known.get(key)
-            if gone and known is not None:
-                copies[key] = (*copies.get(key, ()), *_copied(following, known, gone, act))
-    made = []
-    for key, entries in copies.items():
-        if entries:
-            known = following.catalogue.known[key]
-            about = _Named(known.place, known.session, known.project, known.records)
-            made.append(_counted(following, One(_gone(about, entries), key, entries, known, None)))
-    return made
+            log = None if known is None else table.load(connection, known.id)
+            if log is not None:
+                entries[key] = (*entries.get(key, ()), *copies.entries_of(connection, log, gone))
+    return [_copying(following, key, told) for key, told in entries.items() if told]
 
 
-def _anchors(following: Following, log: int) -> Iterator[tuple[int, int]]:
-    for names in table.names(following.connection, log):
-        yield from kinfolk.named(names.own, names.first_n)
-        yield from kinfolk.named(names.copied, names.first_n)
-
-
-def _copied(following: Following, known: Known, gone: set[int], act: str) -> Iterator[Forget]:
-    """Yield entries for a log's copies of records called so."""
-    log = table.load(following.connection, known.id)
-    skips = () if log is None else log.heard.skips
-    numbers = {
-        n
-        for n, name in _anchors(following, known.id)
-        if name in gone and any(first <= n <= last for first, last in skips)
-    }
-    for first, last in runs(sorted(numbers)):
-        yield Forget(*known.place, first, last, act=act)
+def _copying(following: Following, key: int, entries: tuple[Forget, ...]) -> One:
+    known = following.catalogue.known[key]
+    about = _Named(known.place, known.session, known.project, known.records)
+    return _counted(following, One(_gone(about, entries), key, entries, known, None))
 
 
 class _Named(NamedTuple):

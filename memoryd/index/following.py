@@ -17,6 +17,7 @@ from memoryd.clock import monotonic
 from memoryd.errors import Busy, IOFailed
 from memoryd.index import identity, purging, schema, sweeping, table, vanished
 from memoryd.index.catalogue import Catalogue
+from memoryd.index.copies import entomb
 from memoryd.index.heard import Told
 from memoryd.index.notes import NoteRows, index_notes
 from memoryd.index.pending import FIRST_WAIT, SOON, Pending
@@ -94,7 +95,7 @@ class Following:
                 notes = index_notes(self.writer, self.notes, budget.seconds)
                 self._turns(budget, taken, done)
                 self._answerers(budget, taken, done)
-                related = settle(self.writer, self.find)
+                related = self.settle()
         except TurnFailed as failed:
             self._take_back(mark, taken)
             key, reason = self.writer.key_of(failed.file), reason_of(failed.error)
@@ -111,8 +112,19 @@ class Following:
         return counts
 
     def settle(self) -> list[Log]:
-        """Fold again whoever hears of other logs what is not so any more; in the caller's transaction."""
-        return settle(self.writer, self.find)
+        """Fold again whoever hears of other logs what is not so any more; in the caller's transaction.
+
+        Raises: IOFailed when it cannot be written down that their copies are forgotten, apsw.Error.
+        """
+        touched = set(self.writer.touched)
+        related = settle(self.writer, self.find)
+        try:
+            copying = entomb(self.writer, touched | {log.key for log in related})
+        except OSError as error:
+            raise IOFailed(
+                f"what is forgotten cannot be written down ({reason_of(error)})"
+            ) from error
+        return [*related, *copying]
 
     def want_purge(self) -> None:
         """Have the words of deleted rows taken out, where there are any. Raises: what `db.wrong` knows."""
@@ -152,7 +164,7 @@ class Following:
         try:
             with db.transaction(self.connection):
                 settled = sweeping.settle(self.settings, self.writer, self.catalogue, found)
-                settled.logs += settle(self.writer, self.find)
+                settled.logs += self.settle()
         except OSError as error:
             self.writer.forget(mark)
             raise IOFailed(f"a log cannot be kept ({reason_of(error)})") from error

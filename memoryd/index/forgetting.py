@@ -1,15 +1,17 @@
 """Forgetting: the owner's wish that records be gone, from the index, from kept copies, and for good.
 
 In: an open index, which records are meant. Out: what goes (`Forgotten`), and then its going, in this order:
-entries in `overrides.jsonl`, without which the next reading would bring the records back; kept copies; rows,
-with what the index noted beside them; what others derived from them (hooks that the daemon gives); their
-logs' files, only if that is asked for. A kill in between leaves an index that was read under other entries
-than there are, which the next sweep sees and mends. Last, words are taken out of the file (`purging`).
+what others derived from them (hooks that the daemon gives); entries in `overrides.jsonl`, without which the next
+reading would bring the records back; kept copies; rows, with what the index noted beside them; what others
+derived meanwhile; their logs' files, only if that is asked for. A kill before the entries leaves a wish that is
+not carried out, after them an index that was read under other entries than there are, which the next sweep sees
+and mends: nobody would see that something derived was left. Last, words are taken out of the file (`purging`).
 
 What a forgotten record brought into its session still raises the label of what follows it.
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -90,15 +92,22 @@ def forget(
             "nothing fits", remedy="see `bxctl memory sessions`; it may be forgotten already"
         )
     erased = Erased(tuple(one.gone for one in found), names(following, found))
+    derived = _derived(hooks, erased, dry=dry)
     if dry or not _carry_out(following, found):
         act = ""
-    derived: dict[str, int] = {}
-    for hook in hooks:
-        for kind, many in hook(erased, dry).items():
-            derived[kind] = derived.get(kind, 0) + many
+    if not dry:  # what was told or learned in the meantime
+        derived.update(_derived(hooks, erased, dry=dry))
     logs = [_told(one, delete=delete_logs, dry=dry) for one in found]
     copies = sum(one.copy is not None for one in found)
-    return Forgotten(act, sum(one.rows for one in found), copies, logs, derived)
+    return Forgotten(act, sum(one.rows for one in found), copies, logs, dict(derived))
+
+
+def _derived(hooks: Sequence[Hook], erased: Erased, *, dry: bool) -> Counter[str]:
+    """Have what was derived from records taken away, or counted; return how many of each kind."""
+    derived: Counter[str] = Counter()
+    for hook in hooks:
+        derived.update(hook(erased, dry))
+    return derived
 
 
 def remember(following: Following, act: str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import msgspec
 from memoryd.fold import call_hash
 from memoryd.index import kinfolk, table
 from memoryd.index.kinfolk import QUIET, SPAWN, TALK, WAIT, Dispatch, Told
-from memoryd.index.lineage import END, Heard, Hearing, Ref
+from memoryd.index.lineage import END, NOTHING, Heard, Hearing, Ref
 from memoryd.index.table import Log, Place
 from memoryd.labels import Label
 from memoryd.records import Link
@@ -42,8 +42,8 @@ class Member(msgspec.Struct):
     frozen: bool = False
 
     def hears(self) -> bool:
-        """Say whether other logs can matter to this one's rows."""
-        return bool(self.told.links or self.told.dispatches)
+        """Say whether other logs can matter to this one's rows, or did and are gone now."""
+        return bool(self.told.links or self.told.dispatches) or self.heard != NOTHING
 
 
 class Relations:

@@ -23,14 +23,17 @@ def take(turn: Turn, record: Record, settings: Settings, *, below: bool) -> None
     that is forgotten.
     """
     folding, rules = turn.folding, settings.rules
-    origins = _origins(record) if below else {}
+    origins: dict[int, tuple[str, ...]] | None = None
     nameless = False
     for n, block, name, ok, level, untrusted in folding.state.trail:
         nameless = nameless or name is None
         call = None if name is None else _place(folding, name)
         of = None if call is None else (call.n, call.block)
-        without_call = name if below and name is not None and name.startswith(":") else None
-        event = Event(n, block, of, without_call, ok, level, untrusted, origins.get(block))
+        without_call = came = None
+        if below and name is not None and name.startswith(":"):
+            origins = _origins(record) if origins is None else origins
+            without_call, came = name, origins.get(block)
+        event = Event(n, block, of, without_call, ok, level, untrusted, came)
         gone = turn.forgotten(n, block, record.ts)
         folding.events.append(event.bare() if gone else event)
         if level > settings.max_level and turn.log.why is None:

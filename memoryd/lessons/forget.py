@@ -5,7 +5,7 @@ patterns made of those, and what was told and thought of them. A log that was re
 (`name`, `name.1`, ...); all of them are meant.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -25,24 +25,32 @@ def forget(
     covers: Covers | None = None,
     *,
     home: Path | None = None,
+    session: str | None = None,
 ) -> dict[str, int]:
     """Delete all that came of a log, or of the calls that `covers` names; return how many went.
 
     `log` is its key as twelve hexadecimal digits. Its progress stays, so that it is not learned from again.
     A fix goes where it may tell of a call that does; a pattern where a fix or the lesson behind it does. `home`:
-    the state folder, in which the pages of these sessions are deleted too.
+    the state folder, in which the pages of these sessions are deleted too. `session`: the one whose log it is,
+    where all of it goes: what its calls left behind is found by it once they are too old to be kept.
     """
     with db.transaction(connection):
-        return gone(connection, log, covers, home=home)
+        return gone(connection, log, covers, home=home, session=session)
 
 
 def gone(
-    connection: apsw.Connection, log: str, covers: Covers | None, *, home: Path | None
+    connection: apsw.Connection,
+    log: str,
+    covers: Covers | None,
+    *,
+    home: Path | None,
+    session: str | None = None,
 ) -> dict[str, int]:
     """Do the same in the caller's transaction."""
     calls = _calls(connection, log, covers)
     lessons = _taught(connection, calls)
-    fixes = _fixes(connection, calls)
+    whole = {session} if session and covers is None else set[str]()
+    fixes = _fixes(connection, {call[3:] for call in calls} | _mended(connection, whole))
     for error, project in fixes | {(one.fingerprint, one.project) for one in lessons}:
         lessons += row.select(
             connection,
@@ -57,10 +65,10 @@ def gone(
         )
     if covers is None:
         connection.execute("DELETE FROM waiting WHERE log = ? OR log GLOB ?", _names(log))
-    for session in {call[3] for call in calls}:
-        connection.execute("DELETE FROM retrospective WHERE session = ?", (session,))
+    for name in whole | {call[3] for call in calls}:
+        connection.execute("DELETE FROM retrospective WHERE session = ?", (name,))
         if home is not None:
-            (home / FOLDER / file_name(session)).unlink(missing_ok=True)
+            (home / FOLDER / file_name(name)).unlink(missing_ok=True)
     return {"calls": len(calls), "lessons": deleted, "fixes": len(fixes)}
 
 
@@ -86,11 +94,31 @@ _Call = tuple[str, int, int, str, str, int]
 
 
 def _calls(connection: apsw.Connection, log: str, covers: Covers | None) -> list[_Call]:
-    found: Iterable[_Call] = connection.execute(
-        "SELECT log, n, block, session, project, at FROM call WHERE log = ? OR log GLOB ?",
-        _names(log),
+    """Return the calls of a log that go: those that are kept, and those of which a lesson tells."""
+    found: list[_Call] = list(
+        connection.execute(
+            "SELECT log, n, block, session, project, at FROM call WHERE log = ? OR log GLOB ?",
+            _names(log),
+        )
     )
+    kept = {call[:3] for call in found}
+    found += [call for call in _told(connection, log) if call[:3] not in kept]
     return [call for call in found if covers is None or covers(call[1], call[2], call[5])]
+
+
+def _told(connection: apsw.Connection, log: str) -> list[_Call]:
+    """Return the calls of a log that taught something: a lesson outlives the call (`retention`)."""
+    found = connection.execute(
+        "SELECT call, session, project, created_at FROM lesson "
+        "WHERE origin = 'reflector' AND call >= ? AND call < ?",
+        (log, f"{log}/"),  # "/" comes after all that may follow a log's name: NUL and "."
+    )
+    told = []
+    for key, session, project, at in found:
+        name, n, block = str(key).split("\0")
+        if name == log or name.startswith(f"{log}."):
+            told.append((name, int(n), int(block), str(session), str(project), int(at)))
+    return told
 
 
 def _taught(connection: apsw.Connection, calls: list[_Call]) -> list[row.Lesson]:
@@ -101,14 +129,29 @@ def _taught(connection: apsw.Connection, calls: list[_Call]) -> list[row.Lesson]
     return taught
 
 
-def _fixes(connection: apsw.Connection, calls: list[_Call]) -> set[tuple[str, str]]:
-    """Delete the fixes that may tell of these calls; return the errors, by project, that they mended.
+_Since = tuple[str, str, int]
+"""A session, a project, and a time (ms)."""
+
+
+def _mended(connection: apsw.Connection, sessions: set[str]) -> set[_Since]:
+    """Return where these sessions have fixes."""
+    return {
+        (session, str(project), 0)
+        for session in sessions
+        for (project,) in connection.execute(
+            "SELECT project FROM fix WHERE session = ?", (session,)
+        )
+    }
+
+
+def _fixes(connection: apsw.Connection, since: set[_Since]) -> set[tuple[str, str]]:
+    """Delete the fixes that may tell of calls `since` then; return the errors, by project, that they mended.
 
     A fix tells the steps before its success and names none of them: it may tell of each earlier call of its
     session.
     """
     gone: set[tuple[str, str]] = set()
-    for _, _, _, session, project, at in calls:
+    for session, project, at in since:
         found = list(
             connection.execute(
                 "SELECT row, fingerprint FROM fix WHERE project = ? AND session = ? AND at >= ?",

@@ -118,7 +118,7 @@ def above(classes: Classes, session: Label, place: Place, act: str, *, named: bo
     remedy = f"write below /memories/{seen}/ instead"
     if not named:
         problem = f"no session is named, so that it may have seen anything; the note is {note}"
-        remedy = "name the session that writes, in `caller`"
+        remedy = "name it in `caller`; or the owner gives the socket its `unnamed` (docs/configuration.md)"
     return CheckFailed(problem, remedy=remedy, check="label", rule=rule(session, place, act))
 
 

@@ -52,6 +52,11 @@ def reading(form: type[msgspec.Struct]) -> Check:
     return check
 
 
+def unnamed(capability: Capability, classes: Classes) -> Label:
+    """Return the label of a session that names no log: nobody knows what it has seen, so it is untrusted."""
+    return Label(classes.top if capability.unnamed is None else capability.unnamed, True)
+
+
 def scope_of(
     capability: Capability, classes: Classes, max_class: str | None, caller: Label | None
 ) -> Scope:

@@ -19,7 +19,7 @@ from memoryd.errors import Internal, NotGranted
 from memoryd.labels import Classes, Label
 from memoryd.notes import approvals, names
 from memoryd.notes.request import Asker as Session
-from memoryd.serve.asking import Caller
+from memoryd.serve.asking import Caller, scope_of, unnamed
 from memoryd.serve.calls import Common, Method, Methods, Slow
 from memoryd.serve.noting import Desk, claimed
 from memoryd.serve.peers import Asker
@@ -58,7 +58,7 @@ async def admit(gate: Gate, asker: Asker, name: str, args: Any, deadline: Deadli
     """Return where the call may be made now.
 
     A person is whoever names no session at the owner's socket; where a method asks for it (`owner`), only who
-    says so. Raises: NotGranted with its rule, Pending, Behind, NotFound.
+    says so. Raises: NotGranted with its rule, Pending, Behind, NotFound, BadRequest.
     """
     desk = gate.desk
     caller: Caller | None = getattr(args, "caller", None)
@@ -99,9 +99,11 @@ def arguments(args: Common) -> dict[str, Any]:
 
 
 async def _session(desk: Desk, asker: Asker, args: Common, caller: Caller | None) -> Session:
-    """Return who calls, under the label that the daemon folds; no session: the highest and untrusted."""
+    """Return who calls, under the label that the daemon folds; no session: as the socket says, untrusted."""
     allowed, peer = asker.capability, asker.peer
-    label = desk.classes.highest if caller is None else await desk.keeper.label_of(caller)
+    label = unnamed(allowed, desk.classes)
+    if caller is not None:
+        label = await desk.keeper.label_of(caller)
     return Session(
         client=allowed.name,
         clearance=allowed.level,
@@ -145,9 +147,12 @@ async def _level(gate: Gate, asker: Asker, args: Any, session: Session, deadline
 
 
 def _above(classes: Classes, asker: Asker, wanted: str, session: Label) -> bool:
-    """Say whether a class is above the session's; one that the socket does not know is for the method."""
-    known = classes.upto(asker.capability.level)
-    return wanted in known and classes.level(wanted) > session.level
+    """Say whether a call is answered from above its session's class.
+
+    The method's own reading of `max_class` decides: a class above the clearance counts as the clearance, which may
+    well be above the session. Raises: BadRequest for a name that is no class.
+    """
+    return scope_of(asker.capability, classes, wanted, session).level > session.level
 
 
 def _accepting(methods: Methods) -> Method:

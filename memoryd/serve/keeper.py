@@ -32,8 +32,10 @@ from memoryd.serve.turning import Listener, Turn, take
 
 Result = TypeVar("Result")
 
-SWEEP_S = 45.0
-"""The longest time between two looks at all folders; the watcher asks for one more often."""
+SWEEP_S, SWEEP_MOST_S = 45.0, 300.0
+"""How long between two looks at all folders, few or very many; the watcher asks for one more often."""
+SWEEP_SHARE = 400
+"""A look that takes long is taken more rarely: it may use a 400th of the time, up to `SWEEP_MOST_S`."""
 CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
@@ -233,9 +235,10 @@ class Keeper:
         self._wake = trio.Event()
         now = trio.current_time()
         sweep = now >= self._sweep_at
+        due = self._sweep_at
         if sweep:
             self._sweeps += 1
-            self._sweep_at = now + SWEEP_S
+            due = self._sweep_at = now + SWEEP_S
         try:
             turn = await self._write(take, open_index, sweep, self._announcer.followed)
         except Exception:
@@ -244,6 +247,9 @@ class Keeper:
             self._fault = "internal"
             await trio.sleep(AGAIN_S)
             return
+        if sweep and due == self._sweep_at:  # nobody has asked for another one meanwhile
+            rest = SWEEP_SHARE * (trio.current_time() - now)
+            self._sweep_at = now + max(SWEEP_S, min(rest, SWEEP_MOST_S))
         if turn.ready:
             await self._followed(turn)
         else:

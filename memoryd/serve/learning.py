@@ -151,7 +151,10 @@ class Learner:
         try:
             for key, gone in keys.items():
                 covers = None if gone.whole else gone.covers
-                done = forgetting.gone(self.connection, f"{key:012x}", covers, home=home)
+                whose = clean(gone.session)
+                done = forgetting.gone(
+                    self.connection, f"{key:012x}", covers, home=home, session=whose
+                )
                 counts["lessons"] += done["lessons"]
         except BaseException:
             self.connection.execute("ROLLBACK")

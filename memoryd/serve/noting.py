@@ -25,7 +25,7 @@ from memoryd.notes.reading import View
 from memoryd.notes.request import Edit
 from memoryd.notes.rights import Command
 from memoryd.serve import notices
-from memoryd.serve.asking import Caller, scope_of
+from memoryd.serve.asking import Caller, scope_of, unnamed
 from memoryd.serve.calls import Check, Common, Methods, Slow, fitting
 from memoryd.serve.note_args import (
     AcceptArgs,
@@ -225,7 +225,10 @@ async def _asker(desk: Desk, asker: Asker, args: Editing) -> asked.Asker:
         return owner_asks(classes, client=allowed.name, uid=peer.uid, pid=peer.pid)
     if not scope_of(allowed, classes, None, None).covers_project(None):
         raise handles.absent()
-    label = classes.highest if args.caller is None else await desk.keeper.label_of(args.caller)
+    if args.caller is None:
+        label = unnamed(allowed, classes)
+    else:
+        label = await desk.keeper.label_of(args.caller)
     return asked.Asker(
         client=allowed.name,
         clearance=allowed.level,

@@ -80,6 +80,8 @@ class Capability(msgspec.Struct, frozen=True):
     untrusted: Policy
     projects: tuple[str, ...]
     uids: frozenset[int]
+    unnamed: int | None = None
+    """The class of a session that names no log, as the owner says; None: the highest. It is untrusted all the same."""
 
     def grants(self, method: str) -> bool:
         """Say whether `method` may be called through this socket."""
@@ -124,6 +126,7 @@ def capability(setting: Socket, classes: Classes) -> Capability:
         untrusted=setting.untrusted,
         projects=projects,
         uids=frozenset(setting.uids) | {os.geteuid()},
+        unnamed=None if setting.unnamed is None else classes.level(setting.unnamed),
     )
 
 

@@ -120,10 +120,11 @@ class Tutor:
         )
 
     def forgot(self, erased: Erased, dry: bool) -> dict[str, int]:
-        """Delete what was learned from forgotten records, or count it; in the thread that forgets them."""
-        learner = self._learner
-        if learner is None:
-            return {}
+        """Delete what was learned from forgotten records, or count it; in the thread that forgets them.
+
+        Raises: Unavailable while lessons are not served: what is in their file would stay, and be called forgotten.
+        """
+        learner = self._open()
         return trio.from_thread.run(self.write, lambda connection: learner.forget(erased, dry=dry))
 
     async def caught_up(self) -> None:

@@ -72,7 +72,8 @@ def roots(
 ) -> list[Root]:
     """Return the folders to read: the state folder's sessions, then the sources, or what is found.
 
-    `state` is memoryd's own folder, `home` what `~` stands for.
+    `state` is memoryd's own folder, `home` what `~` stands for. A source that names the sessions there says
+    with what class they start and which of them are not wanted; they are read in any case.
     """
     own = Root("native", state / "sessions", trusted=True)
     if sources is None:
@@ -82,6 +83,10 @@ def roots(
             Root(source.kind, _expanded(source.path, home), source.start, tuple(source.exclude))
             for source in sources
         ]
+    same = [root for root in found if root.path == own.path]
+    start = next((root.start for root in same if root.start is not None), None)
+    exclude = tuple(glob for root in same for glob in root.exclude)
+    own = msgspec.structs.replace(own, start=start, exclude=exclude)
     return [own, *(root for root in found if root.path != own.path)]
 
 

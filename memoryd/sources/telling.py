@@ -4,6 +4,7 @@ In: an open file, or the place of one that is read whole. Out: the adapter, None
 it, or in a few words why there is none.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ def tell(descriptor: int) -> Adapter | str | None:
     None: there is too little in it to say. A record decides for the format that it can only be of, unless
     one before it was none of that format; unreadable lines count for nothing. Raises: OSError.
     """
+    if (sure := _by_its_first(descriptor)) is not None:
+        return sure
     records: list[dict[str, Any]] = []
     broken = 0
     for batch in lines.read(
@@ -42,6 +45,17 @@ def tell(descriptor: int) -> Adapter | str | None:
     if not records:
         return "holds no JSON object" if broken else None
     return _decided(records[:PEEKED])
+
+
+def _by_its_first(descriptor: int) -> Adapter | None:
+    """Return what the first line alone decides, as nearly always; None where more has to be looked at."""
+    line, newline, _ = os.pread(descriptor, _BLOCK, 0).partition(b"\n")
+    try:
+        record = _objects.decode(line) if newline else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    found = None if record is None else _decided([record])
+    return found if isinstance(found, Adapter) else None
 
 
 def tell_whole(root: Path, log: str) -> Adapter | str | None:

@@ -24,10 +24,8 @@ import trio
 from memoryd.sources import inotify
 from memoryd.sources.inotify import APPEARS, INSIDE, Event, Inotify
 
-SWEEP_S: Final = 30.0
+SWEEP_S: Final = 300.0
 POLL_S: Final = 1.0
-LOOK_EVERY: Final = 10
-"""Sweeps after which all folders are looked through for watches that are missing."""
 
 
 class Everything(Enum):
@@ -107,8 +105,9 @@ class Watcher:
         now = trio.current_time()
         if now >= self._look_at:
             await trio.to_thread.run_sync(self._watch_all)
-            # Events tell of new folders; this is for those that were lost, and to try inotify again.
-            self._look_at = now + self._sweep_s * (LOOK_EVERY if self.mode == "inotify" else 1)
+            # Events tell of new folders; this is for those that were lost, and to try inotify again. Whoever
+            # keeps the index looks through its logs more often, and by itself.
+            self._look_at = now + self._sweep_s
         self._sweep_at = now + (self._sweep_s if self.mode == "inotify" else self._poll_s)
         return EVERYTHING
 

@@ -335,6 +335,8 @@ def test_a_prompt_is_told_what_is_known_where_that_was_asked_for(here: Running):
 
 
 def test_a_session_end_of_a_real_daemon_says_nothing(here: Running):
+    for event in ("PreCompact", "Stop", "SessionEnd"):
+        assert said(here.daemon.env, "claude-code", event) is None  # the agents' socket takes it
     done = run(here.state, "claude-code", "SessionEnd", env=here.daemon.env)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

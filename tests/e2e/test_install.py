@@ -330,6 +330,18 @@ def test_a_file_keeps_its_mode_and_a_link_stays_one(user_home: Path):
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
 
 
+def test_a_link_that_led_nowhere_leads_nowhere_again(user_home: Path):
+    link, real = user_home / ".claude/settings.json", user_home / "dotfiles" / "settings.json"
+    for folder in (link.parent, real.parent):
+        folder.mkdir()
+    link.symlink_to(real)
+    done(user_home, "install", "claude-code")
+    assert "bxctl" in real.read_text()
+    done(user_home, "uninstall", "claude-code")
+    assert link.is_symlink()
+    assert not real.exists()
+
+
 def test_what_is_in_the_way_is_refused_and_nothing_changes(user_home: Path):
     config = user_home / ".codex/config.toml"
     config.parent.mkdir()

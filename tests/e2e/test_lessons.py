@@ -270,7 +270,7 @@ def test_real_logs_teach_the_same_as_backlog_and_live(user_home: Path, corpus: P
         assert told[1][table] == told[0][table], table
     # Calls go a year after they were made, once a day, whenever that is: only younger ones are compared.
     young = [
-        [call for call in each["call"] if call[8] is not None and call[8] > YOUNG] for each in told
+        [call for call in each["call"] if call[9] is not None and call[9] > YOUNG] for each in told
     ]
     assert len(young[0]) > 300
     assert young[1] == young[0]

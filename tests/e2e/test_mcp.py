@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -26,6 +27,7 @@ from tests.support.running import BXCTL, Running, running
 sdk = pytest.importorskip("mcp", reason="the extra memoryd[mcp] is not installed")
 
 A = "/memories/internal/a.md"
+ME = {"name": "test", "version": "1"}
 CONFIG = """
 [[socket]]
 name = "memoryd"
@@ -220,6 +222,31 @@ def test_it_ends_with_its_input_and_prints_nothing_but_protocol(here: Running) -
     answers = [json.loads(line) for line in told.stdout.splitlines()]
     assert {answer.get("id") for answer in answers if "result" in answer} >= {1}
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)
+
+
+def test_an_interrupt_ends_it_while_its_input_stays_open(here: Running) -> None:
+    process = subprocess.Popen(
+        [BXCTL, "mcp"],
+        env=here.daemon.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": ME}
+        line = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
+        server.stdin.write(json.dumps(line) + "\n")
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["id"] == 1
+        server.send_signal(signal.SIGINT)
+        try:
+            assert server.wait(60) == -signal.SIGINT
+            assert (server.stdout.read(), server.stderr and server.stderr.read()) == ("", "")
+        finally:
+            server.kill()
 
 
 def test_without_the_extra_its_remedy_is_named(here: Running, tmp_path: Path) -> None:

@@ -79,6 +79,35 @@ def test_an_answer_is_returned_and_hello_is_kept(memoryd_home: Path) -> None:
         assert memory.call("get", deadline_ms=70) == ["get", {"deadline_ms": 70}]
 
 
+DEEP: list[Any] = []
+for _ in range(2_000):
+    DEEP = [DEEP]
+UNSENDABLE = pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("kept \ud800", "surrogate"),
+        (1 << 70, "64 bits"),
+        (-1 << 70, "64 bits"),
+        ({"kept"}, "lists"),
+        (DEEP, "500 deep"),
+    ],
+    ids=["surrogate", "large", "small", "set", "deep"],
+)
+
+
+@UNSENDABLE
+def test_what_cannot_be_sent_is_a_bad_request_and_the_connection_stays(
+    memoryd_home: Path, value: object, why: str
+) -> None:
+    talk = answering(lambda msgid, method, args: [[1, msgid, None, args["query"]]])
+    with listening(memoryd_home, talk), connect() as memory:
+        with pytest.raises(errors.BadRequest, match="cannot be sent") as caught:
+            memory.call("recall", query=value)
+        assert why in caught.value.remedy
+        assert "kept" not in str(caught.value)
+        assert memory.call("recall", query="next") == "next"
+
+
 def test_a_path_names_a_socket_as_well(memoryd_home: Path) -> None:
     talk = answering(lambda msgid, method, args: [[1, msgid, None, "x"]])
     with listening(memoryd_home, talk):

@@ -13,7 +13,7 @@ import trio.testing
 
 from memoryd import client_trio
 from memoryd.client_trio import Notification, connect
-from memoryd.errors import ConfigError, NotFound, TimedOut, Unavailable
+from memoryd.errors import BadRequest, ConfigError, NotFound, TimedOut, Unavailable
 
 
 class Played:
@@ -86,6 +86,23 @@ async def test_calls_side_by_side_get_their_own_answers(user_home: Path, nursery
         for n in range(3):
             asking.start_soon(ask, n)
     assert answers == {n: ["echo", n] for n in range(3)}
+
+
+async def test_what_cannot_be_sent_is_a_bad_request_and_the_connection_stays(
+    user_home: Path, nursery: trio.Nursery
+):
+    async def echoing(daemon: Played) -> None:
+        await daemon.hello()
+        _, msgid, _, [args] = await daemon.heard()
+        await daemon.say(1, msgid, None, args["query"])
+        await daemon.heard()
+
+    path = await play(nursery, user_home, echoing)
+    async with connect(path) as memory:
+        for value in ("\ud800", 1 << 70, {1}):
+            with pytest.raises(BadRequest, match="cannot be sent"):
+                await memory.call("recall", query=value)
+        assert await memory.call("recall", query="next") == "next"
 
 
 async def test_an_error_comes_as_what_it_is_and_as_it_is(user_home: Path, nursery: trio.Nursery):

@@ -78,6 +78,24 @@ MISTAKES = {
         "socket[0].clearance",
         "secret",
     ),
+    "a lesson's tool that is none": (
+        '[[socket]]\nname = "a"\nclearance = "public"\ntools = ["lesson_qurey"]',
+        4,
+        "socket[0].tools",
+        "lesson_query",
+    ),
+    "class of unnamed sessions": (
+        '[[socket]]\nname = "a"\nclearance = "public"\ntools = []\nunnamed = "top"',
+        5,
+        "socket[0].unnamed",
+        "secret",
+    ),
+    "unnamed sessions below what they may read": (
+        '[[socket]]\nname = "a"\nclearance = "private"\ntools = []\nunnamed = "internal"',
+        5,
+        "socket[0].unnamed",
+        "raise it",
+    ),
     "socket without projects": (
         '[[socket]]\nname = "a"\nclearance = "public"\ntools = []\nprojects = []',
         5,

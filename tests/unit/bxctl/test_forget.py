@@ -109,3 +109,19 @@ def test_where_nothing_fits_that_is_said(daemon, bxctl):
     ran = bxctl("memory", "forget", "--session", "s9", "--yes")
     assert ran.code == NotFound("x").exit_code
     assert "nothing fits" in ran.err
+
+
+def test_undo_stands_alone(bxctl, daemon):
+    daemon.answers["forget"] = {"act": "forget-1", "logs": 1, "gone": 0}
+    for more in (("--dry-run",), ("--delete-log",), ("--session", "s1")):
+        ran = bxctl("memory", "forget", "--undo", "forget-1", *more)
+        assert ran.code == 2
+        assert "alone" in ran.err
+    assert daemon.asked == []
+
+
+def test_where_nothing_is_new_no_undo_is_offered(bxctl, daemon):
+    daemon.answers["forget"] = {**PLAN, "act": "", "purged": True}
+    ran = bxctl("memory", "forget", "--session", "s1", "--yes")
+    assert "memoryd will not read them again" in ran.err
+    assert "--undo" not in ran.err

@@ -65,6 +65,13 @@ def test_a_commented_file_keeps_every_other_byte():
     assert jsonc.removed(again, ["mcpServers"]) == more
 
 
+def test_a_text_that_is_looked_at_again_is_not_read_again():
+    text = '{"a": [1, 2]}'
+    assert jsonc.parsed(text) is jsonc.parsed(text)
+    assert jsonc.removed(text, ["a"]) == "{}"
+    assert jsonc.value(text) == {"a": [1, 2]}
+
+
 def test_what_stands_in_the_way_is_refused_with_its_line():
     cases = {
         '{\n"a": 1,\n"a b" 2}': "line 3 lacks a colon",

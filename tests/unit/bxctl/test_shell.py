@@ -92,3 +92,9 @@ def test_importing_bxctl_loads_nothing_heavy():
 
 def test_help_loads_click_and_nothing_else_heavy():
     assert loaded(LIGHT_CODE.format(argv=["memory", "search", "--help"])) & HEAVY == {"click"}
+
+
+def test_a_log_that_is_taken_for_an_option_is_told_how_to_be_said(bxctl):
+    ran = bxctl("memory", "label", "-home-ada-shop/s1.jsonl", "--explain")
+    assert ran.code == 2
+    assert "stands after --" in ran.err

@@ -27,6 +27,9 @@ from tests.support.logs import (
 
 ALL = Wanted(session="s1")
 MANY = 40
+POINTS = (
+    "forget: written down", "forget: copies gone", "forget: committed", "purge: merged", "purge: done",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -361,7 +364,7 @@ def test_forgetting_twice_writes_one_entry_and_asks_the_hooks_again(world, logs)
 
     def hook(erased, dry):
         asked.append((sorted(erased.names), [gone.session for gone in erased.logs], dry))
-        return {"lessons": 2}
+        return {"lessons": 2} if len(asked) < 3 else {}
 
     with world.index() as index:
         catch_up(index)
@@ -371,7 +374,30 @@ def test_forgetting_twice_writes_one_entry_and_asks_the_hooks_again(world, logs)
         again = forget(index, hooks=[hook])
         assert (again.rows, again.act) == (0, "")
         assert world.overrides == written
-    assert asked == [(["s1"], ["s1"], True), (["s1"], ["s1"], False), (["s1"], ["s1"], False)]
+    assert asked == [(["s1"], ["s1"], True), *[(["s1"], ["s1"], False)] * 4]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_what_was_derived_is_gone_before_a_kill_can_leave_it_behind(world, logs, point):
+    class Kill(BaseException):
+        pass
+
+    derived = ["a lesson"]
+
+    def hook(erased, dry):
+        derived.clear()
+        return {}
+
+    def kill(reached):
+        if reached == point:
+            raise Kill
+
+    with world.index() as index:
+        catch_up(index)
+        points.observe(kill)
+        with pytest.raises(Kill):
+            forget(index, hooks=[hook])
+    assert derived == []
 
 
 def test_names_that_another_log_has_are_not_told_as_gone(world, logs):
@@ -431,11 +457,6 @@ def test_bad_wishes_are_refused(world, logs):
     toml = '[index]\nmax_class = "secret"\n' + world.toml
     with world.index(toml) as index, pytest.raises(Unavailable):
         index.forget(ALL, dry=True)
-
-
-POINTS = (
-    "forget: written down", "forget: copies gone", "forget: committed", "purge: merged", "purge: done",
-)  # fmt: skip
 
 
 @pytest.mark.parametrize(

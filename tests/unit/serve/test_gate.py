@@ -12,7 +12,7 @@ import pytest
 from memoryd.broker import grants
 from memoryd.config import Socket
 from memoryd.db import Deadline
-from memoryd.errors import MemorydError, NotFound
+from memoryd.errors import BadRequest, MemorydError, NotFound
 from memoryd.labels import Label
 from memoryd.notes import history, waiting
 from memoryd.serve import gate
@@ -254,13 +254,26 @@ async def test_where_a_person_has_to_say_so_nobody_else_counts_as_one(
         assert (await at.said("lessons.save", caller=None, owner=owner, content="x"))[0] == said
 
 
-async def test_a_class_that_the_socket_does_not_know_is_the_method_s_to_refuse(
+@pytest.mark.parametrize("name", OBSERVERS)
+@pytest.mark.parametrize(
+    ("level", "said"), [(0, "ask"), (1, "ask"), (2, "allow"), (3, "allow")], ids=str
+)
+async def test_case_30_a_class_above_the_clearance_asks_for_the_clearance_at_the_gate_too(
+    user_home: Path, name: str, level: int, said: str
+) -> None:
+    async with here(user_home) as at:
+        at.keeper.label = Label(level, True)
+        assert (await at.said(name, max_class="secret"))[0] == said
+
+
+async def test_a_name_that_is_no_class_is_refused_before_anything_is_asked(
     user_home: Path,
 ) -> None:
     async with here(user_home) as at:
         at.keeper.label = Label(0, True)
-        for name in ("secret", "nonsense"):
-            assert (await at.said("recall", max_class=name))[0] == "allow"
+        with pytest.raises(BadRequest, match="max_class: no such class"):
+            await at.call("recall", caller={"log": "s.jsonl", "n": 3}, max_class="nonsense")
+        assert waiting.pending(at.notes.notes) == []
 
 
 @pytest.mark.parametrize("name", LOOKS)

@@ -9,10 +9,13 @@ import pytest
 
 from memoryd import db
 from memoryd.errors import DiskFull
+from memoryd.index.choosing import Gone
+from memoryd.index.forgetting import Erased
 from memoryd.index.heard import Told
 from memoryd.index.retelling import again
+from memoryd.index.tombs import Tomb
 from memoryd.labels import Label
-from memoryd.lessons import forget, ledger
+from memoryd.lessons import forget, ledger, retention
 from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
 from memoryd.serve import learning
@@ -329,6 +332,42 @@ def test_forget_of_some_records_leaves_the_others(room: Classroom):
     covers = lambda at, block, ts: at == n  # noqa: E731 - one line says it
     assert forget.forget(room.learner.connection, f"{key:012x}", covers)["lessons"] == 1
     assert room.rows("SELECT tool, summary FROM call") == [("bash", "make")]
+
+
+@pytest.mark.parametrize("part", [True, False])
+def test_forget_finds_what_calls_taught_that_are_too_old_to_be_kept(room: Classroom, part: bool):
+    room.write("a.jsonl", loop())
+    room.learn()
+    connection = room.learner.connection
+    key = next(k for k, known in room.index.known().items() if known.place.log == "a.jsonl")
+    page = room.world.state / "retrospectives" / "s1.md"
+    page.parent.mkdir(mode=0o700)
+    page.write_text("npm run build")
+    connection.execute("DELETE FROM metric WHERE key = 'expired_at'")
+    assert retention.expire(connection, START + 400 * DAY)
+    assert room.rows("SELECT count(*) FROM call") == [(0,)]
+    assert room.rows("SELECT count(*) FROM lesson") == [(2,)]
+    covers = (lambda n, block, at: at < START + DAY) if part else None
+    forget.forget(
+        connection, f"{key:012x}", covers, home=room.world.state, session=None if part else "s1"
+    )
+    assert room.rows("SELECT count(*) FROM lesson") == [(0,)]
+    assert room.rows("SELECT count(*) FROM fix") == [(0,)]
+    assert not page.exists()
+
+
+def test_forget_finds_the_fixes_of_a_session_of_which_nothing_else_is_kept(room: Classroom):
+    room.write("a.jsonl", Script("s1").fail())
+    room.write("b.jsonl", Script("s2", at=START + 3_600_000).fail().edit().good())
+    room.learn()
+    connection = room.learner.connection
+    key = next(k for k, known in room.index.known().items() if known.place.log == "b.jsonl")
+    assert room.rows("SELECT session FROM fix") == [("s2",)]
+    connection.execute("DELETE FROM call")
+    gone = Gone(room.index.known()[key].place, "s2", None, Tomb(()), whole=True)
+    room.learner.forget(Erased((gone,), frozenset()), dry=False)
+    assert room.rows("SELECT count(*) FROM fix") == [(0,)]
+    assert room.rows("SELECT session FROM lesson") == [("s1",)]
 
 
 def test_a_busy_database_stops_nothing_for_good(room: Classroom):

@@ -199,7 +199,6 @@ async def test_a_hidden_lesson_and_none_are_one_answer(user_home: Path):
 
 async def test_only_the_owner_speaks_of_another_session(user_home: Path):
     async with faculty(user_home, AGENT) as here:
-        assert "caller" in await here.refused("lessons.idle", session="s1")
         world = here.world
         world.fail("s1")
         world.block("s2")
@@ -217,6 +216,19 @@ async def test_idle_settles_and_end_is_final(user_home: Path):
         world.fail("s3")
         await here.ask("lessons.idle", caller=CALLER, end=True)
         assert world.all("SELECT outcome, final FROM injection") == [("ineffective", 1)]
+
+
+async def test_a_hook_says_by_its_session_s_name_that_it_rests(user_home: Path):
+    async with faculty(user_home, Socket("agent", "internal", ["memory_view"])) as here:
+        world = here.world
+        world.fail("s1")
+        world.block("s3")
+        assert await here.ask("lessons.idle", session="s3") == {"idle": True}
+        assert world.all("SELECT outcome, final FROM injection") == [("inconclusive", 0)]
+        await here.ask("lessons.idle", session="s3", end=True)
+        assert world.all("SELECT outcome, final FROM injection") == [("inconclusive", 1)]
+        assert await here.ask("lessons.idle", session=NEVER, end=True) == {"idle": True}
+        assert "caller" in await here.refused("lessons.idle")
 
 
 async def test_trace_predicts_the_block_and_changes_nothing(user_home: Path):

@@ -6,7 +6,8 @@ import socket
 import pytest
 
 from memoryd.config import Socket
-from memoryd.labels import Classes
+from memoryd.labels import Classes, Label
+from memoryd.serve.asking import unnamed
 from memoryd.serve.peers import ALL, ALWAYS, NOTES, OWNER, RECALL, Peer, capability, peer_of
 
 CLASSES = Classes(("public", "internal", "private", "secret"))
@@ -41,6 +42,14 @@ def test_recall_grants_the_reading_methods() -> None:
     assert found.methods == ALWAYS | RECALL | NOTES["memory_view"]
     assert found.level == 1
     assert found.uids == {os.geteuid(), 12}
+
+
+@pytest.mark.parametrize(("named", "level"), [(None, 3), ("internal", 1), ("secret", 3)])
+def test_an_unnamed_session_is_of_the_class_that_the_owner_gives_it_and_untrusted(
+    named: str | None, level: int
+) -> None:
+    found = capability(Socket("a", "internal", ["recall"], unnamed=named), CLASSES)
+    assert unnamed(found, CLASSES) == Label(level, True)
 
 
 def test_without_a_grant_only_hello_and_status_answer() -> None:

@@ -327,6 +327,15 @@ def sources(*given: config.Source) -> list[Root]:
     return discover.roots(list(given), state=Path("/state"), home=Path("/home/ada"), env=env)
 
 
+def test_a_source_that_names_the_own_sessions_says_which_are_wanted_and_how_they_start():
+    said = config.Source("/state/sessions", "native", start="private", exclude=["*/scratch/*"])
+    (root,) = sources(said)
+    assert (root.kind, root.trusted, root.start) == ("native", True, "private")
+    assert [log for log in ("p/a.jsonl", "scratch/a.jsonl") if discover.excluded(root, log)] == [
+        "scratch/a.jsonl"
+    ]
+
+
 def test_without_configuration_the_harnesses_own_folders_are_read():
     env = {"HOME": "/home/ada"}
     roots = discover.roots(None, state=Path("/state"), home=Path("/home/ada"), env=env)
