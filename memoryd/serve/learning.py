@@ -60,9 +60,8 @@ class Learner:
         self._logs = logs
         self.settings, self.connection = settings, connection
         self.idle_after = int(idle_after_s * 1_000)
-        self.held = 0
+        self.held = self._alone = 0
         self._more = False
-        self._alone = 0
         self._queue: deque[Told | Snapshot] = deque()
         self._now: Iterator[Told] = iter(())
         self._places = naming.read(connection)
@@ -239,13 +238,12 @@ class Learner:
         told = next(self._now, None)
         return self._next(self._queue.popleft()) if told is None and self._queue else told
 
-    def _together(self, first: Told) -> None:
-        """Learn from `first` and what waits behind it: far behind, a commit a batch costs as much as its rows.
+    def _together(self, told: Told | None) -> None:
+        """Learn from `told` and what waits behind it: far behind, a commit a batch costs as much as its rows.
 
         All of it can be read again, so no commit waits for the disk.
         """
         taken: list[Told] = []
-        told: Told | None = first
         size = 0
         try:
             with db.unsynced(self.connection):

@@ -240,3 +240,9 @@ def test_a_path_with_question_marks_and_spaces_is_a_path(tmp_path):
     db.create(path)
     db.writer(path).close()
     assert db.look(path) is not None
+
+
+def test_a_statement_is_planned_once_whatever_is_bound_to_it(connection):
+    assert connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 0
+    db.plans_once(connection)
+    assert connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1

@@ -308,3 +308,9 @@ def test_a_database_of_step_seven_gets_its_words_again(tmp_path: Path):
     assert list(made.execute("SELECT term FROM posting ORDER BY term")) == [("alpha",), ("beta",)]
     assert list(made.execute("SELECT lessons, words FROM part")) == [(1, 2)]
     assert (tmp_path / f"{store.NAME}.before-008").exists()
+
+
+def test_statements_of_the_lessons_are_planned_once(tmp_path):
+    for connection in (store.opened(tmp_path / store.NAME), store.memory()):
+        assert connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
+        connection.close()
