@@ -76,16 +76,15 @@ def link(connection: apsw.Connection, success: Success) -> int:
         own = Label(int(level), bool(untrusted))
         label = success.label.join(own)
         failure = str(error), int(at)
-        if (
-            not success.summary
-        ):  # of a tool that only looks none is kept; what failed was the same call
-            success = msgspec.structs.replace(success, summary=str(said))
-        known = _known(connection, success, failure, label)
+        # Of a tool that only looks no summary is kept; what failed was the same call.
+        about = success.summary or str(said)
+        mended = msgspec.structs.replace(success, summary=about)
+        known = _known(connection, mended, failure, label)
         if known is None:
-            _fix(connection, success, failure, label)
+            _fix(connection, mended, failure, label)
             done += 1
         elif known[1:] == (success.session, success.at):
-            _tell_again(connection, known[0], success, (failure[0], failure[1], own))
+            _tell_again(connection, known[0], mended, (failure[0], failure[1], own))
     settings.count(connection, "causal_links", done)
     return done
 
