@@ -92,12 +92,12 @@ class Socket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     clearance: str
     tools: list[str]
-    unnamed: str | None = None
     untrusted: Literal["include", "owner-only", "exclude"] = "include"
     projects: list[str] = msgspec.field(default_factory=lambda: ["*"])
     uids: list[int] = []
     path: str | None = None
     group: str | None = None
+    unnamed: str | None = None
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

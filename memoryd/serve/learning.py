@@ -36,8 +36,7 @@ from memoryd.serve.naming import Place
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
-_MOST_PAIRINGS = 64
-_MOST_AT_ONCE = 20
+_MOST_PAIRINGS, _MOST_AT_ONCE = 64, 20
 _TOGETHER = 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
