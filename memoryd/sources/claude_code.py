@@ -69,6 +69,7 @@ _TOLD_BY = 16
 """Records by which a log has told its session and folder, which every record repeats."""
 
 _OWNER, _ASSISTANT, _SUMMARY = Kind.OWNER, Kind.ASSISTANT, Kind.SUMMARY
+_milliseconds = base.milliseconds
 _HOSTED = frozenset(("server_tool_use", "mcp_tool_use"))
 _SILENT_BLOCKS = frozenset(("thinking", "redacted_thinking", "fallback"))
 _NOT_THE_OWNER = frozenset(
@@ -178,11 +179,13 @@ def claims(record: Mapping[str, object]) -> bool | None:
 
 def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson, CloserLook."""
-    kind = line.type
+    kind, rest = line.type, None
     if kind == "assistant":
         items = _assistant(line.message)
     elif kind == "user":
         items = _user(line)
+    elif kind == "system" and line.subtype in _OVER and (found := _other(line, kind)) is not None:
+        items, rest = found, "idle"
     elif kind is not None and (found := _other(line, kind)) is not None:
         items = found
     else:
@@ -191,9 +194,8 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     told = None
     if not begun or n < _TOLD_BY:
         told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
-    rest = "idle" if line.subtype in _OVER and kind == "system" else None
     copy = None if line.forked_from is None else claude_links.copied(line.forked_from)
-    return Record(n, base.milliseconds(line.timestamp), items, told, line.uuid, copy, rest)
+    return Record(n, _milliseconds(line.timestamp), items, told, line.uuid, copy, rest)
 
 
 def _link(line: Line) -> Link | None:
@@ -213,7 +215,10 @@ def _assistant(message: Message | None) -> list[Item]:
         if kind == "tool_use":
             items.append(Called(number, block.id, block.name or "", base.checked(block.input)))
         elif kind == "text":
-            _say(items, number, _ASSISTANT, block.text)
+            if (
+                words := block.text
+            ) and not words.isspace():  # as `_say` does, for most of all records
+                items.append(Said(number, _ASSISTANT, words))
         elif kind not in _SILENT_BLOCKS:
             items.append(_elsewhere(block, number))
     return items

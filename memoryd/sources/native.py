@@ -35,6 +35,7 @@ KINDS = frozenset(
 _SAID = {"owner": Kind.OWNER, "assistant": Kind.ASSISTANT, "summary": Kind.SUMMARY}
 _NO_TEXT = frozenset(("kind", "ts"))
 _UNSET = msgspec.UNSET
+_milliseconds = base.milliseconds
 _LABEL_KEYS = ("class", "untrusted")
 
 
@@ -70,7 +71,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
 
 def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson, CloserLook."""
-    kind, ts = line.kind, base.milliseconds(line.ts)
+    kind, ts = line.kind, _milliseconds(line.ts)
     if kind == "tool_result":
         own = Own(line.cls, line.untrusted)
         words = None if line.ok else line.text
