@@ -5,7 +5,7 @@ of the index itself. The configuration is looked at only when the usual socket d
 reading it costs more than a search.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
@@ -67,36 +67,24 @@ class Context(NamedTuple):
 
     def anybody(self) -> Memory:
         """Return the daemon, or with a word to the person a reader of the index. Raises: MemorydError."""
-        try:
-            return self.daemon()
-        except Unavailable as missing:
-            if self.socket is not None and "/" in self.socket:
-                raise
-            down = missing
-        from bxctl import offline
-
-        try:
-            reader = offline.open_index(self.env, self._configured())
-        except MemorydError as error:
-            raise type(error)(f"{down.message}, and {error.message}", remedy=error.remedy) from None
-        output.say(f"{down.message}; answering from the index as it was {reader.age}")
-        return reader
+        return self._daemon_or(_index)
 
     def lessons(self) -> Memory:
         """Return the daemon, or with a word to the person a reader of the lessons. Raises: MemorydError."""
+        return self._daemon_or(_lessons)
+
+    def _daemon_or(self, opened: "Callable[[Mapping[str, str], config.Socket], Instead]") -> Memory:
         try:
             return self.daemon()
         except Unavailable as missing:
             if self.socket is not None and "/" in self.socket:
                 raise
             down = missing
-        from bxctl import lessons_shelf
-
         try:
-            reader = lessons_shelf.open_lessons(self.env, self._configured())
+            reader, what = opened(self.env, self._configured())
         except MemorydError as error:
             raise type(error)(f"{down.message}, and {error.message}", remedy=error.remedy) from None
-        output.say(f"{down.message}; answering from the lessons themselves")
+        output.say(f"{down.message}; answering from {what}")
         return reader
 
     def _configured(self) -> "config.Socket":
@@ -110,3 +98,20 @@ class Context(NamedTuple):
             return socket
         names = ", ".join(socket.name for socket in sockets)
         raise BadRequest(f"no socket is called {self.socket!r}", remedy=f"there are {names}")
+
+
+Instead = tuple[Memory, str]
+"""Who answers in the daemon's place, and what it answers from."""
+
+
+def _index(env: Mapping[str, str], socket: "config.Socket") -> Instead:
+    from bxctl import offline
+
+    reader = offline.open_index(env, socket)
+    return reader, f"the index as it was {reader.age}"
+
+
+def _lessons(env: Mapping[str, str], socket: "config.Socket") -> Instead:
+    from bxctl import lessons_shelf
+
+    return lessons_shelf.open_lessons(env, socket), "the lessons themselves"
