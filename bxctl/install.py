@@ -76,7 +76,7 @@ def uninstall(context: Context, *, what: str, dry_run: bool) -> int:
     plans = [
         Planned(change.path, before, _without_us(change, before))
         for change in _changes(context, what, recall=False, mcp=True)
-        if (before := _read(change.path))
+        if (before := _read(change.path)) or what in HARNESSES
     ]
     if what == services.SYSTEMD:
         gone = {plan.path for plan in plans if not plan.after}

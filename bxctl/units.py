@@ -12,37 +12,7 @@ USUAL_RUN = "%t/memoryd"
 _MARK = "# memoryd unit "
 # The folder outlives the service: the manager's own socket stands in it.
 _RUNTIME = "RuntimeDirectory=memoryd\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes\n"
-
-
-class Where(NamedTuple):
-    """What a unit names, as a unit writes it: the program, state folder, folder of sockets, variables to set."""
-
-    program: str = "%h/.local/bin/memoryd"
-    state: str = "%h/.local/state/memoryd"
-    run: str = USUAL_RUN
-    variables: tuple[str, ...] = ()
-
-
-def text(name: str, where: Where) -> str:
-    """Return the unit `name`, with a mark on its first line by which it is known as ours and unchanged."""
-    body = (_service if name == SERVICE else _socket)(where)
-    return f"{_MARK}{_hash(body)}\n{body}"
-
-
-def ours(found: str) -> bool:
-    """Say whether `found` is a unit that was written here, by any version, and not changed since."""
-    first, _, body = found.partition("\n")
-    return first == f"{_MARK}{_hash(body)}"
-
-
-def _hash(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()[:16]
-
-
-def _service(where: Where) -> str:
-    set_ = "".join(f'Environment="{each}"\n' for each in where.variables)
-    run = _RUNTIME if where.run == USUAL_RUN else ""
-    return f"""\
+_SERVICE = """\
 # A user's memoryd. `bxctl install systemd` writes this file and its socket; change it by a drop-in:
 #   systemctl --user edit memoryd
 [Unit]
@@ -54,7 +24,7 @@ StartLimitBurst=5
 [Service]
 Type=notify
 NotifyAccess=main
-{set_}ExecStart={where.program}
+{variables}ExecStart={program}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=2
@@ -74,8 +44,8 @@ LimitCORE=0
 # It reads logs, writes its state folder, and speaks on Unix sockets; nothing else.
 ProtectSystem=strict
 ProtectHome=read-only
-ReadWritePaths={where.state}
-{run}PrivateTmp=yes
+ReadWritePaths={state}
+{runtime}PrivateTmp=yes
 PrivateDevices=yes
 DevicePolicy=closed
 PrivateNetwork=yes
@@ -108,6 +78,39 @@ SystemCallErrorNumber=EPERM
 [Install]
 WantedBy=default.target
 """
+
+
+class Where(NamedTuple):
+    """What a unit names, as a unit writes it: the program, state folder, folder of sockets, variables to set."""
+
+    program: str = "%h/.local/bin/memoryd"
+    state: str = "%h/.local/state/memoryd"
+    run: str = USUAL_RUN
+    variables: tuple[str, ...] = ()
+
+
+def text(name: str, where: Where) -> str:
+    """Return the unit `name`, with a mark on its first line by which it is known as ours and unchanged."""
+    body = (_service if name == SERVICE else _socket)(where)
+    return f"{_MARK}{_hash(body)}\n{body}"
+
+
+def ours(found: str) -> bool:
+    """Say whether `found` is a unit that was written here, by any version, and not changed since."""
+    first, _, body = found.partition("\n")
+    return first == f"{_MARK}{_hash(body)}"
+
+
+def _hash(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:16]
+
+
+def _service(where: Where) -> str:
+    runtime = _RUNTIME if where.run == USUAL_RUN else ""
+    set_ = "".join(f'Environment="{each}"\n' for each in where.variables)
+    return _SERVICE.format(
+        program=where.program, state=where.state, runtime=runtime, variables=set_
+    )
 
 
 def _socket(where: Where) -> str:
