@@ -142,7 +142,7 @@ def observe_log(
             now = max(now, record.ts or 0)
             rows = fold(state, record, rules, trusted=False)
             with db.transaction(connection):
-                for seen in pairing.feed(record, rows, state.label, now):
+                for seen in pairing.feed(record, rows, state.label, now or record.n):
                     observe(connection, seen)
             for item, _ in rows:
                 if isinstance(item, Said) and item.kind == Kind.OWNER:
