@@ -38,6 +38,9 @@ EXAMPLES = {
     "vitest": [("  ❯ src/a.spec.ts (2 tests | 1 failed)", "VITEST")],
     "ruff": [("a.py:1:8: F401 [*] `os` imported but unused", "F401")],
     "mypy": [("a.py:3: error: Incompatible types in assignment  [assignment]", "assignment")],
+    "golangci-lint": [("cmd/a.go:90: 90-109 lines are duplicate of `cmd/a.go:111-130` (dupl)", "dupl"),
+                      ("a_test.go:35:3: Error return value of `os.Chdir` is not checked (errcheck)", "errcheck"),
+                      ("a.go:2:1: exported thing should have comment (revive)", "revive")],
     "eslint": [("  3:5  error  'x' is not defined  no-undef", "no-undef")],
     "npm": [("npm ERR! code ERESOLVE", "ERESOLVE"), ("npm error code E404", "E404"),
             ("npm error Missing script: biuld", "NPM_SCRIPT")],
@@ -61,8 +64,11 @@ EXAMPLES = {
              ("OSError: [Errno 98] Address already in use", "EADDRINUSE")],
     "network": [("connect ECONNREFUSED 127.0.0.1:5432", "ECONNREFUSED"),
                 ("curl: (6) Could not resolve host: x", "ENOTFOUND"),
+                ("Invoke-WebRequest : 404: Not Found", "HTTP_STATUS"),
+                ("curl: (22) The requested URL returned error: 503", "HTTP_STATUS"),
                 ("ssl.SSLError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "CERTIFICATE")],
-    "timeout": [("Command timed out after 2m 0.0s", "ETIMEDOUT"), ("connect ETIMEDOUT 10.0.0.1:443", "ETIMEDOUT")],
+    "timeout": [("Command timed out after 2m 0.0s", "ETIMEDOUT"), ("connect ETIMEDOUT 10.0.0.1:443", "ETIMEDOUT"),
+                ("EXECUTION TIMED OUT", "ETIMEDOUT")],
     "permission": [("bash: ./x: Permission denied", "EACCES"), ("EPERM: operation not permitted", "EPERM")],
     "disk": [("write: No space left on device", "ENOSPC")],
     "file": [("cat: x: No such file or directory", "ENOENT"), ("EISDIR: illegal operation on a directory", "EISDIR")],
@@ -71,7 +77,9 @@ EXAMPLES = {
     "edit": [("File has not been read yet. Read it first", "EDIT_NOT_READ"),
              ("Found 3 matches of the string to replace", "EDIT_MANY_MATCHES"),
              ("String to replace not found in file.", "EDIT_NO_MATCH"),
-             ("File has been modified since read", "EDIT_CHANGED")],
+             ("File has been modified since read", "EDIT_CHANGED"),
+             ("apply_patch verification failed: Failed to find expected lines in a.md:", "EDIT_NO_MATCH"),
+             ("Your proposed edit has introduced new syntax error(s).", "EDIT_BREAKS_SYNTAX")],
 }  # fmt: skip
 ALL = [(family, text, code) for family, told in EXAMPLES.items() for text, code in told]
 
