@@ -58,6 +58,8 @@ EXAMPLES = {
     "shell": [("zsh: command not found: rg", "rg"), ("sh: 1: rg: not found", "rg"),
               ("bash: line 3: pixi: command not found", "pixi"),
               ("grep: unrecognized option '--script'", "UNKNOWN_OPTION"),
+              ("Error: Invalid usage: Unknown command: shop enabl.", "UNKNOWN_COMMAND"),
+              ("git: 'stauts' is not a git command. See 'git --help'.", "UNKNOWN_COMMAND"),
               ("The term 'gh' is not recognized as the name of a cmdlet", "gh"),
               ("setup.sh: line 2: $'\\r': command not found", "SHELL_CRLF")],
     "port": [("Error: listen EADDRINUSE: address already in use :::3000", "EADDRINUSE"),
