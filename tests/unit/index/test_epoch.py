@@ -74,7 +74,7 @@ def test_an_index_of_an_older_schema_is_rebuilt_u01(world, log):
         pytest.param('[labels]\nprofile = "strict"\n', id="profile"),
     ],
 )
-def test_at_another_epoch_nothing_is_served_until_it_is_rebuilt(world, log, toml):
+def test_at_another_epoch_nothing_is_served_until_it_is_rebuilt_c05_s22_u07(world, log, toml):
     world.caught_up()
     with world.index(toml + world.toml) as index:
         assert (index.ready, index.why) == (False, "other settings")

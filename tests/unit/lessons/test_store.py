@@ -75,7 +75,7 @@ def test_a_copy_is_kept_before_the_first_pending_step(tmp_path: Path):
     assert list(copy.execute("SELECT id FROM memories")) == [("one",)]
 
 
-def test_a_newer_database_is_refused_untouched(tmp_path: Path):
+def test_a_newer_database_is_refused_untouched_u02(tmp_path: Path):
     path = tmp_path / store.NAME
     store.opened(path).close()
     newer = apsw.Connection(str(path))
