@@ -31,20 +31,26 @@ class Listening(msgspec.Struct, frozen=True):
     capability: Capability
     path: Path
     sock: socket.socket
-    node: tuple[int, int]
+    node: tuple[int, int] | None
+    """None: a manager opened it and keeps it."""
 
 
-def listen(setting: Socket, capability: Capability, env: Mapping[str, str]) -> Listening:
+def listen(
+    setting: Socket, capability: Capability, env: Mapping[str, str], handle: int | None = None
+) -> Listening:
     """Listen at the path of `setting`, replacing the socket that a killed daemon left there.
 
+    `handle`: the socket that a manager listens on there already. It gets the modes that ours have, and stays.
     Raises: ConfigError for a path that cannot be used, an unknown group, or anything but our own socket
     standing at the path.
     """
-    path = _path(setting, env)
+    path = path_of(setting, env)
     group = None if setting.group is None else _group_id(setting.group, setting.name)
     try:
         _folder(path.parent, group, ours=setting.path is None)
         _refuse_other(path)
+        if handle is not None:
+            return Listening(capability, path, _taken_over(handle, path, group), None)
         sock, node = _bind(path, group)
     except OSError as error:
         raise ConfigError(
@@ -55,13 +61,14 @@ def listen(setting: Socket, capability: Capability, env: Mapping[str, str]) -> L
 
 
 def close(listening: Listening) -> None:
-    """Stop listening, and remove the socket unless somebody has put another in its place."""
+    """Stop listening; remove the socket if it is ours and nobody has put another in its place."""
     listening.sock.close()
-    if _node(listening.path) == listening.node:
+    if listening.node is not None and _node(listening.path) == listening.node:
         listening.path.unlink(missing_ok=True)
 
 
-def _path(setting: Socket, env: Mapping[str, str]) -> Path:
+def path_of(setting: Socket, env: Mapping[str, str]) -> Path:
+    """Return where a configured socket lies. Raises: ConfigError for a path that no socket can have."""
     if setting.path is not None:
         return paths.checked_socket(Path(setting.path))
     return paths.socket_path(env, setting.name)
@@ -106,6 +113,21 @@ def _refuse_other(path: Path) -> None:
         )
 
 
+def _taken_over(handle: int, path: Path, group: int | None) -> socket.socket:
+    _restrict(path, group)
+    sock = socket.socket(
+        fileno=os.dup(handle)
+    )  # the descriptor itself is for the next configuration
+    sock.setblocking(False)
+    return sock
+
+
+def _restrict(path: Path, group: int | None) -> None:
+    if group is not None:
+        os.chown(path, -1, group)
+    path.chmod(0o600 if group is None else 0o660)
+
+
 def _bind(path: Path, group: int | None) -> tuple[socket.socket, tuple[int, int]]:
     beside = _beside(path)
     _refuse_other(beside)
@@ -113,9 +135,7 @@ def _bind(path: Path, group: int | None) -> tuple[socket.socket, tuple[int, int]
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         sock.bind(os.fspath(beside))
-        if group is not None:
-            os.chown(beside, -1, group)
-        beside.chmod(0o600 if group is None else 0o660)
+        _restrict(beside, group)
         sock.listen(BACKLOG)
         found = beside.lstat()
         beside.rename(path)

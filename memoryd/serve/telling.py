@@ -111,10 +111,23 @@ def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:
 
 
 def faults(
-    status: Status, *, reads_missing: int, unwatched: str, notes: str = "", lessons: str = ""
+    status: Status,
+    *,
+    reads_missing: int,
+    unwatched: str,
+    notes: str = "",
+    lessons: str = "",
+    configuration: str = "",
 ) -> list[Fault]:
-    """Return what is wrong with the index, its logs, the read log, the notes and the lessons."""
+    """Return what is wrong with the configuration, the index, its logs, the read log, notes and lessons."""
     found: list[Fault] = []
+    if configuration:
+        found.append(
+            Fault(
+                f"the new configuration is not in force: {configuration}",
+                "correct it, check it with `memoryd --check-config`, then send SIGHUP again",
+            )
+        )
     if status.fault:
         found.append(
             Fault(f"indexing stands still ({status.fault})", "see the daemon's log; it tries again")

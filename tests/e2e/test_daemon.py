@@ -147,7 +147,7 @@ def test_a_session_that_names_itself_sees_its_own_class(user_home: Path, log: Pa
                 hits(daemon, "crane", caller={"log": name, "n": 99})
 
 
-def test_a_second_start_is_refused_with_the_pid_of_the_first(standing: Daemon) -> None:
+def test_a_second_start_is_refused_with_the_pid_of_the_first_l01(standing: Daemon) -> None:
     second = refused_start(standing)
     assert second.returncode == 75
     (line,) = second.stderr.splitlines()
@@ -360,7 +360,7 @@ def test_another_user_who_gets_to_a_socket_is_closed_unread_unless_it_is_named_p
             assert memory.call("status")["rows"] == 0
 
 
-def test_a_manager_in_the_abstract_namespace_is_told(user_home: Path) -> None:
+def test_a_manager_in_the_abstract_namespace_is_told_l13(user_home: Path) -> None:
     name = f"memoryd-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind("\0" + name)
@@ -368,4 +368,4 @@ def test_a_manager_in_the_abstract_namespace_is_told(user_home: Path) -> None:
         with Daemon(user_home) as daemon:
             daemon.env["NOTIFY_SOCKET"] = "@" + name
             daemon.launch()
-            assert manager.recv(64) == b"READY=1"
+            assert manager.recv(4_096).startswith(b"READY=1\n")

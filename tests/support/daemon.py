@@ -30,6 +30,9 @@ class Daemon:
         """Write the configuration; nothing is started yet. A home may be used again, one at a time."""
         self.home, self.state = home, home / "state"
         self.log = home / "daemon.log"
+        self.command = [sys.executable, "-m", "memoryd"]
+        self.hands_over: tuple[int, ...] = ()
+        """Descriptors that it inherits."""
         self.env = {
             **os.environ,
             "HOME": str(home),
@@ -56,10 +59,11 @@ class Daemon:
         """Start it and wait for nothing."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "memoryd"],
+                self.command,
                 env=self.env,
                 stdout=log,
                 stderr=log,
+                pass_fds=self.hands_over,
                 preexec_fn=before,  # noqa: PLW1509 - tests set a umask before exec
             )
 
@@ -68,11 +72,16 @@ class Daemon:
         self._notify.settimeout(0.1)
         for _ in range(int(READY_S / 0.1)):
             try:
-                if what.encode() in self._notify.recv(4_096).split(b"\n"):
+                if self.hears(what):
                     return
             except TimeoutError:
                 assert self.process.poll() is None, self.said()
         raise AssertionError(f"not {what} after {READY_S} s: {self.said()}")
+
+    def hears(self, what: str) -> bool:
+        """Take the next thing that the daemon told its manager; say whether it is, or begins with, `what`."""
+        said = self._notify.recv(4_096).decode().split("\n")
+        return any(line == what or line.startswith(f"{what}=") for line in said)
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

@@ -149,7 +149,9 @@ BEYOND = {
 
 
 @pytest.mark.parametrize("content", BEYOND.values(), ids=BEYOND)
-def test_each_limit_and_every_other_form_is_a_bad_message_p02_p08_p09_p10_p11(content: bytes) -> None:
+def test_each_limit_and_every_other_form_is_a_bad_message_p02_p08_p09_p10_p11(
+    content: bytes,
+) -> None:
     assert fault_of(content)
 
 
