@@ -57,6 +57,12 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return Internal.exit_code
+    except Exception as error:  # noqa: BLE001 - whatever it was, a person gets one line without stored text
+        print(
+            f"memoryd: a fault of memoryd ({type(error).__name__}); please report it",
+            file=sys.stderr,
+        )
+        return Internal.exit_code
 
 
 def effective(env: Mapping[str, str]) -> str:

@@ -80,20 +80,27 @@ def bring_up(connection: apsw.Connection) -> int:
 
 
 def keep_copy(path: Path, step: int) -> Path:
-    """Copy the database, WAL and all, to a new file beside it and return its path; an older copy stays."""
+    """Copy the database, WAL and all, to a new file beside it and return its path; an older copy stays.
+
+    The copy has its name only once it is whole: else a kill would leave half of one, and the next start rely on it.
+    """
     copy = path.with_name(f"{path.name}.before-{step:03}")
     if copy.exists():
         return copy
-    db.create(copy)
+    begun = copy.with_name(f"{copy.name}.new")
+    for name in ("", *db.SIDECARS):
+        begun.with_name(begun.name + name).unlink(missing_ok=True)
+    db.create(begun)
     with db.translated():
         source = db.writer(path)
-        target = apsw.Connection(str(copy))
+        target = apsw.Connection(str(begun))
         try:
             with target.backup("main", source, "main") as backup:
                 backup.step()
         finally:
             target.close()
             source.close()
+    begun.rename(copy)
     return copy
 
 

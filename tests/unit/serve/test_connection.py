@@ -122,7 +122,7 @@ async def test_a_method_that_the_socket_does_not_grant_is_refused() -> None:
         ({"deadline_ms": "soon"}, "deadline_ms: expected int, got str"),
     ],
 )
-async def test_a_wrong_argument_is_named(args: dict[str, Any], names: str) -> None:
+async def test_a_wrong_argument_is_named_p13(args: dict[str, Any], names: str) -> None:
     async with talking(METHODS) as peer:
         said = await refusal(peer, peer.request("echo", **args))
         assert said.startswith("bad_request: ")

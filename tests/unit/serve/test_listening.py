@@ -145,3 +145,24 @@ def test_a_folder_that_cannot_be_made_is_named(user_home: Path) -> None:
     setting = Socket("a", "internal", ["recall"], path=str(user_home / "file" / "a.sock"))
     with pytest.raises(ConfigError, match=r"a\.sock"):
         listening(user_home, setting)
+
+
+def test_nobody_gets_in_between_bind_and_its_mode_v03(
+    memoryd_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    real = Path.chmod
+
+    def slow(path: Path, wanted: int) -> None:
+        if path.name.startswith("memoryd.soc"):
+            assert path.name != "memoryd.sock"
+            with socket.socket(socket.AF_UNIX) as peer, pytest.raises(ConnectionRefusedError):
+                peer.connect(str(path))
+            tried.append(path.name)
+        real(path, wanted)
+
+    monkeypatch.setattr(Path, "chmod", slow)
+    found = listening(memoryd_home)
+    assert tried == ["memoryd.soc~"]
+    assert mode(found.path) == 0o600
+    close(found)
