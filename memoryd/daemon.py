@@ -59,9 +59,13 @@ def run(env: Mapping[str, str], version: str) -> int:
     loaded = config.load(env)
     db.check_engine()
     given = handed(env, os.getpid())
+    wide = state.open_to_others(paths.home(env))
     home = state.private_folder(paths.home(env))
     with state.held(home):
         ground = Ground(home, state.key(home), without(env), version, given)
+        state.close_key(home)
+        for path in wide:
+            logger.warning("was open to others", path=str(path), remedy="it is closed now")
         for folder in ("sessions", "index"):
             state.private_folder(home / folder)
         return _live(ground, loaded.config)
