@@ -1,10 +1,8 @@
 """The daemon, in the order in which it comes up and goes down.
 
 In: the environment. Out: an exit code; while it runs, an index that follows the session logs, and sockets
-that answer from it. SIGHUP has the configuration read again: where it says something else, the daemon goes
-down and comes up with it in the same process, under the same lock. Everything that waits is a task of one
-nursery; the index is written by one thread (`serve.keeper`), read by a few (`serve.readers`), and rebuilt by
-a process of its own.
+that answer from it. Everything that waits is a task of one nursery; the index is written by one thread
+(`serve.keeper`), read by a few (`serve.readers`), and rebuilt by a process of its own.
 """
 
 import contextlib
@@ -12,27 +10,26 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import msgspec
 import structlog
 import trio
 
 from memoryd import clock, config, db, log, paths, state
-from memoryd.errors import ConfigError, Internal, MemorydError
-from memoryd.index import Settings, from_config
+from memoryd.client_trio import connect
+from memoryd.db import Deadline
+from memoryd.errors import Busy, Internal, MemorydError
+from memoryd.index import Settings
 from memoryd.index.forgetting import Hook
 from memoryd.index.search import Reader
 from memoryd.notes.desk import Notes
-from memoryd.serve import listening, manager, telling
+from memoryd.serve import supervisor, telling
+from memoryd.serve.asked import Asked
 from memoryd.serve.connection import Traffic
-from memoryd.serve.handed import check_named, handed, without
 from memoryd.serve.inspecting import look_after
 from memoryd.serve.keeper import SWEEP_S, Keeper
+from memoryd.serve.listening import Sockets
 from memoryd.serve.methods import Memory, table
-from memoryd.serve.orders import Orders
-from memoryd.serve.peers import capability
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
@@ -40,69 +37,60 @@ from memoryd.serve.server import Server
 from memoryd.serve.topics import Topics
 from memoryd.serve.tutor import Tutor
 from memoryd.sources.watch import EVERYTHING, Watcher
+from memoryd.standing import Configuration, Standing
 
 STOP_S = 5.0
 """How long stopping may take before the process ends as it is."""
+ANSWER_S = 5.0
+"""How long the index may take over a question that costs nothing."""
 
 logger = structlog.get_logger()
 
 
 def run(env: Mapping[str, str], version: str) -> int:
-    """Serve until SIGTERM or SIGINT and return the exit code.
+    """Serve until SIGTERM or SIGINT and return the exit code; SIGHUP takes a changed configuration over.
 
     Raises: ConfigError, Busy when another process serves this state folder, and IOFailed.
     """
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold what was read
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     log.configure()
-    loaded = config.load(env)
-    db.check_engine()
-    given = handed(env, os.getpid())
-    wide = state.open_to_others(paths.home(env))
-    home = state.private_folder(paths.home(env))
-    with state.held(home):
-        ground = Ground(home, state.key(home), without(env), version, given)
-        state.close_key(home)
-        for path in wide:
-            logger.warning("was open to others", path=str(path), remedy="it is closed now")
-        for folder in ("sessions", "index"):
-            state.private_folder(home / folder)
-        return _live(ground, loaded.config)
+    with supervisor.starting() as ready:
+        loaded = config.load(env)
+        db.check_engine()
+        wide = state.open_to_others(paths.home(env))
+        home = state.private_folder(paths.home(env))
+        with state.held(home), contextlib.closing(Sockets(os.environ)) as sockets:
+            configuration = Configuration(home, state.key(home), env, sockets)
+            state.close_key(home)
+            for path in wide:
+                logger.warning("was open to others", path=str(path), remedy="it is closed now")
+            standing = configuration.stand(loaded.config)
+            for folder in ("sessions", "index"):
+                state.private_folder(home / folder)
+            return _serve(configuration, standing, version, ready, sockets)
 
 
-async def serve(ground: "Ground", chosen: config.Config) -> int:
-    """Serve one configuration after the other until a signal ends it; return the exit code.
-
-    Raises: ConfigError where not even the first can be served, in a group like all that a nursery raises.
-    """
-    before: config.Config | None = None
-    problem = ""
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
-        orders = Orders(received)
-        while not orders.stop:
-            try:
-                before, chosen, problem = await _serve_one(ground, chosen, problem, orders)
-            except Exception as error:
-                refusal = _first(error)
-                if before is None or not isinstance(refusal, ConfigError):
-                    raise
-                logger.warning("the configuration cannot be used", problem=refusal.message)
-                chosen, problem = before, refusal.message
-                before = None
-    return 0
-
-
-async def _serve_one(
-    ground: "Ground", chosen: config.Config, problem: str, orders: Orders
-) -> tuple[config.Config, config.Config, str]:
-    """Serve one configuration; return it, the one that is to follow, and no problem."""
-    settings = ground.settings(chosen)
-    with opened(settings) as (notes, fault), sockets(ground, settings) as listens:
-        daemon = Daemon(
-            ground, settings, listens, notes=notes, notes_fault=fault, config_fault=problem
-        )
-        return chosen, await daemon.main(orders), ""
+def _serve(
+    configuration: Configuration,
+    first: Standing,
+    version: str,
+    ready: Callable[[], None],
+    sockets: Sockets,
+) -> int:
+    """Serve one configuration after another until there is no next."""
+    standing: Standing | None = first
+    asked, code = Asked(), 0
+    with contextlib.ExitStack() as stack:
+        while standing is not None:
+            with opened(standing.settings) as (notes, fault):
+                daemon = Daemon(standing, version, configuration, notes=notes, notes_fault=fault)
+                if standing is first:
+                    stack.enter_context(asked.kept())
+                code = _live(daemon, asked, ready)
+            sockets.settle()
+            standing = daemon.next
+    return code
 
 
 @contextlib.contextmanager
@@ -122,52 +110,23 @@ def opened(settings: Settings) -> Iterator[tuple[Notes | None, str]]:
         notes.close()
 
 
-@contextlib.contextmanager
-def sockets(ground: "Ground", settings: Settings) -> Iterator[list[listening.Listening]]:
-    """Listen on every configured socket; those that are ours are gone at the end. Raises: ConfigError."""
-    configured = settings.config.socket
-    places = [listening.path_of(setting, ground.env) for setting in configured]
-    check_named(ground.handed, places)
-    with contextlib.ExitStack() as stack:
-        found: list[listening.Listening] = []
-        for setting, path in zip(configured, places, strict=True):
-            allowed = capability(setting, settings.classes)
-            handle = ground.handed.get(path)
-            found.append(listening.listen(setting, allowed, ground.env, handle))
-            stack.callback(listening.close, found[-1])
-        yield found
-
-
-class Ground(msgspec.Struct, frozen=True):
-    """What stays whatever is configured: the state folder and its key, the environment, handed sockets."""
-
-    home: Path
-    key: bytes
-    env: dict[str, str]
-    version: str
-    handed: dict[Path, int]
-
-    def settings(self, chosen: config.Config) -> Settings:
-        """Return what a configuration means here. Raises: ConfigError."""
-        return from_config(chosen, self.home, self.key, self.env)
-
-
 class Daemon:
     """What runs: readers, the keeper of the index, the server; `main` is the life of all three."""
 
     def __init__(
         self,
-        ground: Ground,
-        settings: Settings,
-        sockets: list[listening.Listening],
+        standing: Standing,
+        version: str,
+        configuration: Configuration,
         *,
         notes: Notes | None = None,
         notes_fault: str = "",
-        config_fault: str = "",
         derived: Sequence[Hook] = (),
     ) -> None:
-        self._ground, self._settings, self._sockets = ground, settings, sockets
-        self._config_fault = config_fault
+        settings = self._settings = standing.settings
+        self._sockets, self._version = standing.listens, version
+        self._configuration = configuration
+        self.next: Standing | None = None
         self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / READS)
@@ -182,7 +141,7 @@ class Daemon:
             readers=readers,
             reads=self._reads,
             keeper=self._keeper,
-            version=ground.version,
+            version=version,
             uptime=lambda: int(clock.monotonic() - self._began),
             overview=self._overview,
             notes=notes,
@@ -197,9 +156,8 @@ class Daemon:
         folders = [root.path for root in settings.roots]
         self._watcher = Watcher([*folders, settings.home / "notes"])
 
-    async def main(self, orders: Orders) -> config.Config:
-        """Come up, serve, and go down when a signal asks for it; return the configuration to go on with."""
-        chosen = self._settings.config
+    async def main(self, asked: Asked, ready: Callable[[], None]) -> int:
+        """Come up, serve, and go down when a signal asks for it; `next` then says what comes after."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self._server.run, self._sockets)
             await nursery.start(self._keeper.run)
@@ -207,11 +165,12 @@ class Daemon:
             await nursery.start(self._watch)
             nursery.start_soon(self._look_after_notes)
             nursery.start_soon(look_after, self._keeper, self._readers, len(self._settings.classes))
-            self._tell_ready(nursery)
-            chosen = await self._over(orders)
-            manager.tell("STOPPING=1" if orders.stop else manager.reloading())
-            logger.info("stopping" if orders.stop else "taking another configuration")
-            nursery.start_soon(orders.while_ending)
+            ready()
+            supervisor.tell("READY=1")
+            nursery.start_soon(supervisor.watchdog, self._well)
+            nursery.start_soon(supervisor.report, self._said)
+            logger.info("serving", home=str(self._settings.home), pid=os.getpid())
+            await self._until_asked(asked)
             patience = threading.Timer(STOP_S, os._exit, (1,))
             patience.daemon = True
             patience.start()
@@ -219,41 +178,41 @@ class Daemon:
             nursery.cancel_scope.cancel()
         patience.cancel()
         self._reads.close()
-        logger.info("stopped")
-        return chosen
+        logger.info("stopped" if self.next is None else "taking the new configuration over")
+        return 0
 
-    def _tell_ready(self, nursery: trio.Nursery) -> None:
-        """Tell whoever started this; from here on questions are answered, if only with `unavailable`."""
-        manager.tell("READY=1\nSTATUS=serving; `bxctl status` tells how far the index is")
-        logger.info("serving", home=str(self._settings.home), pid=os.getpid())
-        seconds = manager.period(os.environ, os.getpid())
-        if seconds is not None and self._sockets:
-            nursery.start_soon(manager.feed, seconds, self._sockets[0].path)
+    async def _until_asked(self, asked: Asked) -> None:
+        """Return once the daemon is to stop, or to serve another configuration (`next`)."""
+        while await asked.next() == signal.SIGHUP:
+            supervisor.reloading()
+            self.next = await trio.to_thread.run_sync(self._configuration.again)
+            if self.next is not None:
+                return
+            supervisor.tell("READY=1")
+        asked.stopping()
+        supervisor.tell("STOPPING=1")
+        logger.info("stopping")
 
-    async def _over(self, orders: Orders) -> config.Config:
-        """Return when the end is asked for, or another configuration is there: the one to go on with."""
-        while True:
-            await orders.given()
-            if orders.stop:
-                return self._settings.config
-            found = await trio.to_thread.run_sync(self._reread)
-            if found is not None:
-                return found
+    async def _well(self) -> None:
+        """Return once a client was greeted and, where there is an index, a question answered. Raises: what is wrong."""
+        with contextlib.suppress(
+            Busy
+        ):  # all connections are taken, or the index is being replaced: also answers
+            async with connect(self._sockets[0].path):
+                pass
+            if self._readers.served:
+                await self._readers.read(
+                    lambda reader: reader.connection.pragma("user_version"), Deadline(ANSWER_S)
+                )
 
-    def _reread(self) -> config.Config | None:
-        """Return the configuration if there is another one that can be used; where not, remember why."""
-        try:
-            found = config.load(self._ground.env).config
-            self._ground.settings(found)
-        except ConfigError as error:
-            self._config_fault = error.message
-            logger.warning("the configuration cannot be used", problem=error.message)
-            return None
-        self._config_fault = ""
-        if found == self._settings.config:
-            logger.info("the configuration says what it said")
-            return None
-        return found
+    def _said(self) -> str:
+        """Return in a line how far the index is."""
+        status, _ = self._keeper.figures()
+        if not status.ready:
+            return f"the index is being built: {status.why}"
+        if status.lag_logs:
+            return f"reading: {status.lag_logs} logs, {status.lag_bytes} bytes behind"
+        return "everything is read"
 
     async def _watch(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -295,10 +254,10 @@ class Daemon:
             unwatched=unwatched,
             notes=str(notes["fault"]),
             lessons=str(lessons["fault"]),
-            configuration=self._config_fault,
+            configuration=self._configuration.refused,
         )
         return {
-            "version": self._ground.version,
+            "version": self._version,
             "pid": os.getpid(),
             "home": str(self._settings.home),
             "config": config.fingerprint(self._settings.config),
@@ -319,21 +278,16 @@ class Daemon:
         }
 
 
-def _live(ground: Ground, chosen: config.Config) -> int:
+def _live(daemon: Daemon, asked: Asked, ready: Callable[[], None]) -> int:
     """Run the daemon to its end. Raises: MemorydError when it refuses to run at all."""
     try:
-        return trio.run(serve, ground, chosen)
+        return trio.run(daemon.main, asked, ready)
     except BaseException as error:
-        first = _first(error)
+        first = error
+        while isinstance(first, BaseExceptionGroup):
+            refusals = first.subgroup(MemorydError)
+            first = (refusals or first).exceptions[0]
         if isinstance(first, MemorydError):
             raise first from None
         logger.critical("a fault of memoryd", exc_info=first)
         return Internal.exit_code
-
-
-def _first(error: BaseException) -> BaseException:
-    """Return the error that a group is about: a refusal of ours, where it holds one."""
-    while isinstance(error, BaseExceptionGroup):
-        refusals = error.subgroup(MemorydError)
-        error = (refusals or error).exceptions[0]
-    return error

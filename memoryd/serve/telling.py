@@ -119,15 +119,8 @@ def faults(
     lessons: str = "",
     configuration: str = "",
 ) -> list[Fault]:
-    """Return what is wrong with the configuration, the index, its logs, the read log, notes and lessons."""
+    """Return what is wrong with the index, its logs, the read log, notes, lessons, and what was to be taken over."""
     found: list[Fault] = []
-    if configuration:
-        found.append(
-            Fault(
-                f"the new configuration is not in force: {configuration}",
-                "correct it, check it with `memoryd --check-config`, then send SIGHUP again",
-            )
-        )
     if status.fault:
         found.append(
             Fault(f"indexing stands still ({status.fault})", "see the daemon's log; it tries again")
@@ -158,6 +151,13 @@ def faults(
         found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
     if lessons:
         found.append(Fault(f"nothing is learned: {lessons}", "see the daemon's log"))
+    if configuration:
+        found.append(
+            Fault(
+                f"the configuration on disk is not the one that is served: {configuration}",
+                "mend it (`memoryd --check-config`), then send SIGHUP again",
+            )
+        )
     if unwatched:
         found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
     return found

@@ -1,34 +1,21 @@
-"""The life of a real daemon: signals, what it is handed and told by a manager, and how it is found alive."""
+"""The life of a real daemon: signals, being stopped, limits of its files, and many starts at once."""
 
 import contextlib
 import os
 import resource
 import signal
-import socket
-import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from memoryd import clock
-from memoryd.errors import MemorydError, TimedOut, Unavailable
+from memoryd.errors import MemorydError, TimedOut
 from tests.support.daemon import READY_S, Daemon
 from tests.support.logs import append, native_owner, native_session, write
-from tests.support.modes import too_wide
 
 ONE = '[[socket]]\nname = "memoryd"\nclearance = "secret"\ntools = ["*"]\n'
-TWO = ONE + '[[socket]]\nname = "second"\nclearance = "public"\ntools = ["recall"]\n'
-NO_TOML = "[index\n"
 TOO_LONG = 200
-AS_A_MANAGER = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.environ["LISTEN_PID"] = str(os.getpid())
-os.execv(sys.executable, [sys.executable, "-m", "memoryd"])
-"""
 
 
 @pytest.fixture
@@ -44,21 +31,8 @@ def daemon(user_home: Path, log: Path) -> Iterator[Daemon]:
         yield daemon
 
 
-def configure(daemon: Daemon, text: str) -> None:
-    """Write another configuration, whole before it has its name."""
-    file = Path(daemon.env["MEMORYD_CONFIG"])
-    new = file.with_suffix(".new")
-    new.write_text(text)
-    new.chmod(0o600)
-    new.rename(file)
-
-
 def reload(daemon: Daemon) -> None:
     daemon.process.send_signal(signal.SIGHUP)
-
-
-def sockets(daemon: Daemon) -> list[str]:
-    return [one["name"] for one in daemon.ask("status")["sockets"]]
 
 
 def faults(daemon: Daemon) -> list[str]:
@@ -95,92 +69,6 @@ def test_a_second_signal_ends_it_at_once_and_half_writes_no_note_l07(daemon: Dae
     assert daemon.ask("notes.verify")["faults"] == []
     assert daemon.ask("notes.view", path="/memories/internal/a.md", raw=True)["text"] == "one\n"
     assert daemon.stop() == 0
-
-
-def test_another_configuration_is_taken_at_a_sighup_l10(daemon: Daemon) -> None:
-    pid = daemon.start().ask("status")["pid"]
-    assert sockets(daemon) == ["memoryd"]
-    configure(daemon, TWO)
-    reload(daemon)
-    daemon.told("RELOADING=1")
-    daemon.told("READY=1")
-    assert sockets(daemon) == ["memoryd", "second"]
-    assert daemon.ask("status")["pid"] == pid
-    daemon.ask("sync")
-    with daemon.client("second") as memory:
-        assert memory.call("recall", query="crane")["hits"]
-    configure(daemon, ONE)
-    reload(daemon)
-    daemon.told("READY=1")
-    assert sorted(path.name for path in (daemon.state / "run").iterdir()) == ["memoryd.sock"]
-    assert too_wide(daemon.state) == []
-    assert daemon.stop() == 0
-
-
-@pytest.mark.slow
-def test_the_same_configuration_costs_nobody_a_connection_l10(daemon: Daemon) -> None:
-    daemon.start()
-    with daemon.client() as memory:
-        reload(daemon)
-        wait_for(daemon, "the configuration says what it said")
-        assert memory.call("status")["ready"] in (True, False)
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        (NO_TOML, "line 1"),
-        (ONE + '[index]\nmax_clas = "private"\n', "index.max_clas"),
-        (ONE + 'group = "no-such-group-here"\n', "no-such-group-here"),
-    ],
-    ids=["no TOML", "a typo", "only found when it is used"],
-)
-def test_a_configuration_that_cannot_be_used_leaves_the_old_one_in_force_c02(
-    daemon: Daemon, text: str, names: str
-) -> None:
-    daemon.start()
-    configure(daemon, text)
-    reload(daemon)
-    wait_for(daemon, "the configuration cannot be used")
-    ends = clock.monotonic() + READY_S
-    while True:
-        with contextlib.suppress(Unavailable):
-            if any("is not in force" in what and names in what for what in faults(daemon)):
-                break
-        assert clock.monotonic() < ends, daemon.said()
-    assert sockets(daemon) == ["memoryd"]
-    configure(daemon, TWO)
-    reload(daemon)
-    daemon.told("RELOADING=1")
-    daemon.told("READY=1")
-    assert not any("is not in force" in what for what in faults(daemon))
-
-
-@pytest.mark.slow
-def test_of_many_reloads_at_once_the_last_counts_c08(daemon: Daemon) -> None:
-    daemon.start()
-    for text in (TWO, ONE, TWO, ONE, TWO):
-        configure(daemon, text)
-        reload(daemon)
-    ends = clock.monotonic() + READY_S
-    found: list[str] = []
-    while found != ["memoryd", "second"]:
-        assert clock.monotonic() < ends, daemon.said()
-        with contextlib.suppress(Unavailable):
-            found = sockets(daemon)
-    assert daemon.process.poll() is None
-    assert daemon.stop() == 0
-
-
-@pytest.mark.slow
-def test_a_stop_while_it_reloads_is_a_stop_l06_l10(daemon: Daemon) -> None:
-    daemon.start()
-    configure(daemon, TWO)
-    reload(daemon)
-    daemon.told("RELOADING=1")
-    daemon.process.send_signal(signal.SIGTERM)
-    assert daemon.process.wait(10) == 0
-    assert list((daemon.state / "run").iterdir()) == []
 
 
 def test_whoever_hangs_for_a_moment_costs_its_clients_their_deadline_only_l11(
@@ -228,91 +116,6 @@ def test_no_manager_or_an_odd_one_is_no_fault_l13(daemon: Daemon, address: str |
     daemon.launch()
     wait_for(daemon, '"serving"')
     assert daemon.ask("status")["faults"] == []
-    assert daemon.stop() == 0
-
-
-def test_the_watchdog_is_fed_while_it_serves_and_only_then_l05(daemon: Daemon) -> None:
-    daemon.env["WATCHDOG_USEC"] = "800000"
-    daemon.start()
-    for _ in range(3):
-        daemon.told("WATCHDOG=1")
-    path = daemon.state / "run" / "memoryd.sock"
-    path.rename(path.with_name("away"))
-    wait_for(daemon, "through its own socket is not answered")
-    path.with_name("away").rename(path)
-    daemon.told("WATCHDOG=1")
-    assert daemon.stop() == 0
-
-
-def listening(path: Path) -> socket.socket:
-    """Listen at `path` as a manager does, with a mode wider than ours."""
-    path.parent.mkdir(mode=0o700, exist_ok=True, parents=True)
-    sock = socket.socket(socket.AF_UNIX)
-    sock.bind(str(path))
-    path.chmod(0o666)
-    sock.listen()
-    return sock
-
-
-def hand_over(daemon: Daemon, held: socket.socket | IO[str]) -> None:
-    """Let the daemon inherit what is `held` as descriptor 3, as sd_listen_fds(3) says."""
-    daemon.command = [sys.executable, "-c", AS_A_MANAGER, str(held.fileno())]
-    daemon.env["LISTEN_FDS"] = "1"
-    daemon.hands_over = (held.fileno(),)
-
-
-def test_a_socket_that_was_handed_over_is_used_and_left_where_it_is_l14(daemon: Daemon) -> None:
-    path = daemon.state / "run" / "memoryd.sock"
-    with listening(path) as sock:
-        hand_over(daemon, sock)
-        node = path.lstat().st_ino
-        daemon.start()
-        assert sockets(daemon) == ["memoryd"]
-        assert stat.S_IMODE(path.lstat().st_mode) == 0o600
-        configure(daemon, TWO)
-        reload(daemon)
-        daemon.told("RELOADING=1")
-        daemon.told("READY=1")
-        assert sockets(daemon) == ["memoryd", "second"]
-        assert daemon.stop() == 0
-        assert path.lstat().st_ino == node
-        assert [one.name for one in path.parent.iterdir()] == ["memoryd.sock"]
-
-
-@pytest.mark.slow
-def test_who_asks_while_it_starts_is_answered_once_it_is_up_l14(daemon: Daemon) -> None:
-    with listening(daemon.state / "run" / "memoryd.sock") as sock:
-        hand_over(daemon, sock)
-        daemon.launch()
-        assert daemon.ask("hello")["server"]
-        assert daemon.stop() == 0
-
-
-@pytest.mark.parametrize("kind", ["another path", "a datagram socket", "a file", "one too many"])
-def test_what_is_handed_over_and_is_none_of_ours_is_refused_l14(
-    daemon: Daemon, user_home: Path, kind: str
-) -> None:
-    with contextlib.ExitStack() as stack:
-        if kind == "another path":
-            hand_over(daemon, stack.enter_context(listening(user_home / "other.sock")))
-        elif kind == "a datagram socket":
-            hand_over(daemon, stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)))
-        elif kind == "a file":
-            hand_over(daemon, stack.enter_context((user_home / "file").open("w")))
-        else:
-            hand_over(daemon, stack.enter_context(listening(daemon.state / "run/memoryd.sock")))
-            daemon.env["LISTEN_FDS"] = "9"
-        daemon.launch()
-        assert daemon.process.wait(READY_S) == 78
-    (line,) = [line for line in daemon.said().splitlines() if not line.startswith("{")]
-    assert line.startswith("memoryd: the sockets handed over cannot be used: ")
-
-
-@pytest.mark.slow
-def test_what_was_handed_to_another_process_is_not_looked_at_l14(daemon: Daemon) -> None:
-    daemon.env |= {"LISTEN_PID": "1", "LISTEN_FDS": "7"}
-    daemon.start()
-    assert sockets(daemon) == ["memoryd"]
     assert daemon.stop() == 0
 
 

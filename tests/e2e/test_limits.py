@@ -72,17 +72,17 @@ def test_with_few_descriptors_clients_that_are_connected_live_on_q02_p22(user_ho
 
 
 def test_however_many_logs_there_are_few_files_are_open_q01(user_home: Path) -> None:
-    sessions(user_home, 700)
+    sessions(user_home, 300)
     with Daemon(user_home) as daemon:
         daemon.start(before=few_descriptors)
         most = 0
         with daemon.client() as memory:
-            while (told := memory.call("status"))["rows"] != 700 or told["behind"]["logs"]:
+            while (told := memory.call("status"))["rows"] != 300 or told["behind"]["logs"]:
                 most = max(most, descriptors(daemon))
                 with contextlib.suppress(MemorydError):
                     memory.call("sync", deadline_ms=100)
         assert 0 < most < FEW
-        assert daemon.ask("recall", query='"house 699"')["hits"]
+        assert daemon.ask("recall", query='"house 299"')["hits"]
         assert daemon.ask("status")["faults"] == []
         assert daemon.stop() == 0
 

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,9 +30,6 @@ class Daemon:
         """Write the configuration; nothing is started yet. A home may be used again, one at a time."""
         self.home, self.state = home, home / "state"
         self.log = home / "daemon.log"
-        self.command = [sys.executable, "-m", "memoryd"]
-        self.hands_over: tuple[int, ...] = ()
-        """Descriptors that it inherits."""
         self.env = {
             **os.environ,
             "HOME": str(home),
@@ -55,16 +52,22 @@ class Daemon:
         self.told("READY=1")
         return self
 
-    def launch(self, *, before: Callable[[], None] | None = None) -> None:
+    def launch(
+        self,
+        *,
+        before: Callable[[], None] | None = None,
+        program: Sequence[str] = (sys.executable, "-m", "memoryd"),
+        close_fds: bool = True,
+    ) -> None:
         """Start it and wait for nothing."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self.command,
+                program,
                 env=self.env,
                 stdout=log,
                 stderr=log,
-                pass_fds=self.hands_over,
                 preexec_fn=before,  # noqa: PLW1509 - tests set a umask before exec
+                close_fds=close_fds,
             )
 
     def told(self, what: str) -> None:
@@ -72,16 +75,19 @@ class Daemon:
         self._notify.settimeout(0.1)
         for _ in range(int(READY_S / 0.1)):
             try:
-                if self.hears(what):
+                if what.encode() in self._notify.recv(4_096).split(b"\n"):
                     return
             except TimeoutError:
                 assert self.process.poll() is None, self.said()
         raise AssertionError(f"not {what} after {READY_S} s: {self.said()}")
 
-    def hears(self, what: str) -> bool:
-        """Take the next thing that the daemon told its manager; say whether it is, or begins with, `what`."""
-        said = self._notify.recv(4_096).decode().split("\n")
-        return any(line == what or line.startswith(f"{what}=") for line in said)
+    def heard(self, what: str) -> bool:
+        """Say whether the next thing that it tells its manager now, if anything, is `what`."""
+        self._notify.settimeout(0.0)
+        try:
+            return what.encode() in self._notify.recv(4_096).split(b"\n")
+        except BlockingIOError:
+            return False
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,6 @@ class OwnedDaemon(Daemon):
     def __init__(self, home: Path, config: str = "") -> None:
         """Give the home and what is in it away; nothing is started yet."""
         super().__init__(home, config)
-        self.command = [*prefix(OWNER), PYTHON, "-m", "memoryd"]
         self.env = environment(home) | {
             name: value
             for name, value in self.env.items()
@@ -97,6 +96,16 @@ class OwnedDaemon(Daemon):
         give(home, OWNER)
         home.chmod(0o711)
         (home / "notify").chmod(0o666)
+
+    def launch(
+        self,
+        *,
+        before: Callable[[], None] | None = None,
+        program: Sequence[str] = (*prefix(OWNER), PYTHON, "-m", "memoryd"),
+        close_fds: bool = True,
+    ) -> None:
+        """Start it as the owner and wait for nothing."""
+        super().launch(before=before, program=program, close_fds=close_fds)
 
     def socket(self, name: str = "memoryd") -> Path:
         """Return where a socket lies."""
