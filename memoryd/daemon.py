@@ -58,9 +58,13 @@ def run(env: Mapping[str, str], version: str) -> int:
     with supervisor.starting() as ready:
         loaded = config.load(env)
         db.check_engine()
+        wide = state.open_to_others(paths.home(env))
         home = state.private_folder(paths.home(env))
         with state.held(home), contextlib.closing(Sockets(os.environ)) as sockets:
             configuration = Configuration(home, state.key(home), env, sockets)
+            state.close_key(home)
+            for path in wide:
+                logger.warning("was open to others", path=str(path), remedy="it is closed now")
             standing = configuration.stand(loaded.config)
             for folder in ("sessions", "index"):
                 state.private_folder(home / folder)

@@ -41,7 +41,9 @@ def sockets(daemon: Daemon) -> list[str]:
     return [each["name"] for each in daemon.ask("status")["sockets"]]
 
 
-def test_c08_sighup_takes_a_changed_configuration_over_in_the_same_process(daemon: Daemon) -> None:
+def test_c08_l10_sighup_takes_a_changed_configuration_over_in_the_same_process(
+    daemon: Daemon,
+) -> None:
     daemon.start().ask("sync")
     assert sockets(daemon) == ["memoryd"]
     configure(daemon, AGENT)
