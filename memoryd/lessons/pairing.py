@@ -14,7 +14,7 @@ import msgspec
 from memoryd import redact
 from memoryd.labels import Label
 from memoryd.lessons import fingerprint
-from memoryd.lessons.failure import Outcome, shell_like
+from memoryd.lessons.failure import Outcome, shell_like, shows
 from memoryd.records import Called, Record, Returned, Said, values
 
 OUTCOMES: dict[bool | None, Outcome] = {ok: Outcome(ok) for ok in (None, True, False)}
@@ -115,6 +115,8 @@ class Pairing:
                     made.append((record.n, record.ts, item, self.project, label))
             for one in record.items:
                 if type(one) is Returned and (found := self._called(one.call, new)) is not None:
+                    if one.ok is None and one.told is None:
+                        continue  # answered, and nobody can say how
                     at, whose = record.ts, (self.session, self.project)
                     answers.append((found, one, after, at, now, *whose))
         if not made and not answers:
@@ -151,7 +153,8 @@ class Pairing:
             text = ""
             about = "" if only_looks(tool) else about
         else:
-            text = told(result.told) if ok is False or shell_like(tool) else ""
+            asked = ok is False or (shell_like(tool) and not shows(about))
+            text = told(result.told) if asked else ""
         if at is None:
             at = now if called_at is None else called_at
         # Positional: these are made by the million.

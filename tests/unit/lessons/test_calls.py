@@ -110,13 +110,13 @@ def test_trim_goes_by_each_calls_own_age_and_leaves_what_was_imported(connection
 
 def test_calls_of_an_older_database_come_over(tmp_path):
     connection = apsw.Connection(str(tmp_path / "old.sqlite3"))
-    for step in migrations.steps("lessons")[:8]:
+    for step in migrations.steps("lessons")[:9]:
         connection.execute(step.sql)
     old = [seen(1, at=3), seen(2, at=4, ok=False), seen(300, at=9), seen(301, label=Label(2, True))]
     connection.executemany(
         f"INSERT INTO call({COLUMNS}, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(*row(one), None if one.outcome.ok else "e") for one in old],
     )
-    connection.execute(migrations.steps("lessons")[8].sql)
+    connection.execute(migrations.steps("lessons")[9].sql)
     assert shown(connection) == [row(one) for one in old]
     assert connection.execute("SELECT error FROM call WHERE ok = 0").get == "e"
