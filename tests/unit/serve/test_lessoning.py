@@ -360,3 +360,34 @@ async def test_without_lessons_their_methods_say_why(user_home: Path):
     tutor = Tutor(settings, dict, idle_after_s=900)
     with pytest.raises(Exception, match="lessons are not served"):
         await tutor.write(lambda connection: None)
+
+
+async def test_a_session_below_what_it_brings_in_is_told_how_much_it_brought_and_no_more(
+    user_home: Path,
+):
+    bundle = "---\nid: a\ntype: rule\n---\n\nrun the linter\n"
+    low = {"class": "public", "untrusted": False}
+    async with faculty(user_home) as here:
+        caller = {"log": "s1.jsonl", "n": 1}
+        for _ in range(2):  # at the highest label, where the second time finds it
+            told = await here.ask("lessons.import", bundle=bundle, caller=caller)
+            assert told == {"imported": 1, "superseded": 0}
+        for imported in (1, 0):
+            told = await here.ask("lessons.import", bundle=bundle, caller=caller, label=low)
+            assert told["imported"] == imported
+        assert (await here.ask("lessons.import", bundle=bundle))["imported"] == 0
+
+
+async def test_a_callers_page_of_a_session_holds_what_the_caller_may_see(user_home: Path):
+    async with faculty(user_home) as here:
+        here.world.fail("s1", text="error TS2304: low")
+        here.world.fail("s1", text="error TS2322: high", command="make", label=Label(3, False))
+        caller = {"log": "s1.jsonl", "n": 1}
+        told = await here.ask("lessons.retrospective", caller=caller)
+        page = await trio.Path(told["file_path"]).read_text()
+        assert ("1 calls failed" in page, "make" in page) == (True, False)
+        assert told["label"]["class"] == "public"
+        assert here.world.all("SELECT failures, lessons FROM retrospective") == [(1, 1)]
+        told = await here.ask("lessons.retrospective", session="s1")
+        assert "2 calls failed" in await trio.Path(told["file_path"]).read_text()
+        assert told["label"]["class"] == "secret"
