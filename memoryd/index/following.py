@@ -280,7 +280,7 @@ class Following:
         just, known = self._just.get(key), self.catalogue.known.get(key)
         read = just.seen if just is not None else None if known is None else known.seen
         try:
-            return identity.look(file) != read
+            return read is None or identity.differs(identity.look(file), read)
         except OSError:
             return False
 

@@ -23,7 +23,8 @@ _STEP = 90
 
 _LOOKING = frozenset(
     "ls cat head tail less more grep rg find fd tree pwd echo which wc file stat env printenv whoami date "
-    "sleep true clear history".split()
+    "sleep true clear history strings open goto scroll_up scroll_down search_dir search_file find_file "
+    "decompile".split()
 )
 _GIT_LOOKING = frozenset(("git", word) for word in "status log diff show branch".split())
 

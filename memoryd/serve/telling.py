@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from memoryd import db
 from memoryd.clock import rfc3339
 from memoryd.index import Counts, Known, Progress, Status
 from memoryd.serve.connection import Traffic
@@ -138,6 +139,13 @@ def faults(
             Fault(
                 f"{status.overrides_unreadable} lines of overrides.jsonl cannot be read",
                 "take them out: a kill cut them short, and nothing was done by them",
+            )
+        )
+    if status.wal_bytes > 2 * db.WAL_MOST:
+        found.append(
+            Fault(
+                "somebody has the index open and holds on to an old state of it",
+                "close what reads memory.sqlite3 (`fuser` names it); its -wal grows meanwhile",
             )
         )
     if reads_missing:

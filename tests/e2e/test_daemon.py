@@ -238,7 +238,7 @@ def test_the_read_log_says_who_was_told_what(standing: Daemon) -> None:
     assert "zeppelin" not in line
 
 
-def test_a_rebuild_serves_meanwhile_and_changes_no_byte_of_the_dump(
+def test_a_rebuild_serves_meanwhile_and_changes_no_byte_of_the_dump_r10(
     user_home: Path, log: Path
 ) -> None:
     with Daemon(user_home) as daemon:
@@ -257,7 +257,7 @@ def test_a_rebuild_serves_meanwhile_and_changes_no_byte_of_the_dump(
         assert len(dumped(daemon)) == len(before) + 1
 
 
-def test_other_settings_rebuild_before_anything_is_served(user_home: Path, log: Path) -> None:
+def test_other_settings_rebuild_before_anything_is_served_s22(user_home: Path, log: Path) -> None:
     with Daemon(user_home) as daemon:
         daemon.start()
         assert len(dumped(daemon)) == 3
@@ -271,7 +271,7 @@ def test_other_settings_rebuild_before_anything_is_served(user_home: Path, log: 
         assert told["left_out"] == [{"why": "read", "rows": 1}]
 
 
-def test_a_damaged_index_is_set_aside_and_made_again(user_home: Path, log: Path) -> None:
+def test_a_damaged_index_is_set_aside_and_made_again_s05(user_home: Path, log: Path) -> None:
     with Daemon(user_home) as daemon:
         daemon.start()
         before = dumped(daemon)

@@ -313,7 +313,7 @@ async def test_case_32_a_session_of_hidden_rows_alone_is_in_no_listing_and_no_co
         " ".join(f"t{number}" for number in range(700)),
     ],
 )
-async def test_case_33_no_query_is_the_search_engine_s_own_syntax(
+async def test_case_33_no_query_is_the_search_engine_s_own_syntax_s17(
     user_home: Path, query: str
 ) -> None:
     async with desk(user_home) as here:

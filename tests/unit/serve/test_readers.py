@@ -120,7 +120,7 @@ async def test_shutting_the_gate_closes_every_reader_and_opening_makes_new_ones(
     assert len(made) == 2
 
 
-async def test_a_question_waits_for_the_gate_a_moment_and_is_then_told_busy(
+async def test_a_question_waits_for_the_gate_a_moment_and_is_then_told_busy_r10(
     pool: Readers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool.open()
@@ -136,7 +136,7 @@ async def test_a_question_waits_for_the_gate_a_moment_and_is_then_told_busy(
         pool.open()
 
 
-async def test_the_gate_ends_a_question_that_takes_too_long_and_it_may_ask_again(
+async def test_the_gate_ends_a_question_that_takes_too_long_and_it_may_ask_again_r10(
     pool: Readers, made: list[Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "RUN_OUT_S", 0.05)
