@@ -7,6 +7,7 @@ from memoryd import db, replay
 from memoryd.labels import Label
 from memoryd.lessons import causal, codes, fingerprint, store
 from memoryd.lessons.failure import Outcome, describe, failed
+from memoryd.lessons.fingerprint import of_call
 from memoryd.lessons.observe import observe
 from memoryd.lessons.pairing import Pairing, summary, told
 from memoryd.records import Called, Record, Returned
@@ -181,6 +182,35 @@ def test_logs_may_be_read_in_any_order():
     world.succeed("s2")
     world.now -= HOUR
     world.fail("s1")
+    assert world.one("evidence") == 1
+
+
+def test_a_lesson_speaks_of_the_first_failure_that_its_readers_may_see():
+    world = World()
+    world.later(HOUR)
+    world.fail("s2", command="make all")
+    (name,) = world.all("SELECT id FROM lesson")
+    world.now -= HOUR
+    world.fail("s0", command="make secret", label=Label(2, False))
+    world.fail("s1")
+    assert world.all("SELECT id FROM lesson WHERE level = 0") == [name]
+    assert world.one("session, call_fingerprint, created_at", "level = 0") == (
+        "s1", of_call("bash", {"command": "npm run build"}, "/w/app"), world.now
+    )  # fmt: skip
+    assert world.one("content", "level = 0").startswith("bash `npm run build` fails with TS2304")
+    assert world.all("SELECT count(*) FROM posting WHERE term = 'all'") == [(0,)]
+
+
+def test_a_fix_from_before_they_told_their_call_is_any_calls():
+    world = World()
+    world.fail("s1")
+    world.succeed("s1")
+    assert world.all("SELECT count(*) FROM fix WHERE call IS NOT NULL") == [(1,)]
+    world.connection.execute("UPDATE fix SET call = NULL")
+    world.later(-2_000)
+    world.fail("s2", command="make all")
+    world.later(5_000)
+    world.succeed("s2", command="make all")
     assert world.one("evidence") == 1
 
 
