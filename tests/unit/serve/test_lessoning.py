@@ -72,7 +72,18 @@ async def test_each_answer_leaves_a_line_in_the_read_log_and_never_the_query(use
     async with faculty(user_home) as here:
         await answers(here)
         noted = here.noted
-    told = ("query", "get", "why", "trace", "feedback", "recall", "status", "audit", "export")
+    told = (
+        "query",
+        "get",
+        "why",
+        "trace",
+        "retrospective",
+        "feedback",
+        "recall",
+        "status",
+        "audit",
+        "export",
+    )
     assert [line["method"] for line in noted] == [f"lessons.{name}" for name in told]
     assert all(line["label"] == {"class": "public", "untrusted": False} for line in noted[:5])
     assert "TS2304" not in json.dumps(noted)
