@@ -425,3 +425,19 @@ def test_what_rises_above_max_class_is_forgotten(user_home: Path):
         room.learner.hear([Told(key, 0, len(heard), heard, START)])
         room.study()
         assert room.rows("SELECT n FROM call WHERE n > 2") == []
+
+
+def test_a_log_without_times_is_learned_from_in_the_order_of_its_records(user_home: Path):
+    script = Script("s1")
+    for name, edit in (("TypeError", "a.py"), ("ValueError", "b.py")):
+        script.fail("python x.py", text=f"{name}: odd").edit(edit).good("python x.py")
+    for line in script.lines:
+        del line["ts"]
+    with Classroom(user_home) as room:
+        room.write("a.jsonl", script)
+        room.learn()
+        found = room.rows("SELECT code, fix_args FROM lesson WHERE type = 'error' ORDER BY code")
+    assert found == [
+        ("TypeError", "edit `a.py`; bash `python x.py` went well"),
+        ("ValueError", "edit `b.py`; bash `python x.py` went well"),
+    ]
