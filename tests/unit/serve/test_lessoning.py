@@ -36,12 +36,13 @@ def shape(value: Any) -> Any:
 
 
 async def answers(here: Faculty) -> dict[str, Any]:
-    """One answer of each of the thirteen."""
+    """One answer of each of the thirteen; of those that answer in another form too, one of each."""
     world = learned(here.world)
     lesson = world.one("id")
     here.world.now += 1_000
     return {
         "query": await here.ask("lessons.query", query="fails TS2304", evidence=True),
+        "query_full": await here.ask("lessons.query", query="fails TS2304", full=True),
         "get": await here.ask("lessons.get", id=lesson),
         "why": await here.ask("lessons.why", query="fails TS2304"),
         "trace": await here.ask(
@@ -49,6 +50,9 @@ async def answers(here: Faculty) -> dict[str, Any]:
         ),
         "retrospective": await here.ask("lessons.retrospective", session="s1"),
         "config": await here.ask("lessons.config"),
+        "config_set": await here.ask(
+            "lessons.config", action="set", key="archive_after_days", value="30"
+        ),
         "feedback": await here.ask("lessons.feedback", memory_id=lesson, verdict="useful"),
         "recall": await here.ask("lessons.recall", query="the build fails"),
         "status": await here.ask("lessons.status"),
@@ -73,6 +77,7 @@ async def test_each_answer_leaves_a_line_in_the_read_log_and_never_the_query(use
         await answers(here)
         noted = here.noted
     told = (
+        "query",
         "query",
         "get",
         "why",
