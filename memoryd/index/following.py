@@ -204,6 +204,7 @@ class Following:
             seen = identity.look(file)
         except OSError:
             return  # the next sweep tells what became of it
+        self._sizes[key] = seen.size
         replaced = known is not None and sweeping.another_file(seen, known)
         if replaced and file.whole is None:
             self.sweep()  # where is the one that was here?

@@ -13,7 +13,7 @@ import apsw
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
-from memoryd.index import deciding, forgetting, opening, purging, schema, swap
+from memoryd.index import deciding, forgetting, opening, purging, room, schema, swap
 from memoryd.index.catalogue import Known
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
@@ -90,7 +90,8 @@ class Index:
         """Read what has changed, as far as the budget goes, in one transaction.
 
         Returns what it came to, and whether to call again at once. A full, failing or busy disk takes
-        everything back and raises nothing: `wait` says when to try again, `status` what it was.
+        everything back, a nearly full one lets nothing begin, and neither raises anything: `wait` says when to
+        try again, `status` what it was.
         """
         if self._following is None or self.wait() != 0.0:
             return Counts(), False
@@ -98,8 +99,11 @@ class Index:
             self._check_file()
             self._take_retold(self._following)
             self._following.writer.listened = self.listened
-            counts = self._following.catch_up(budget or Budget())
+            scarce = room.lacking(self.settings.home)
+            counts = Counts() if scarce else self._following.catch_up(budget or Budget())
             self._following.purge()
+            if scarce:
+                raise scarce
         except MemorydError as error:
             self._failed(error)
             return Counts(), False
@@ -185,6 +189,7 @@ class Index:
         try:
             self._check_file()
             self._check_content()
+            room.check(self.settings.home)
             self._following.sweep()
             with db.translated():
                 self._following.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

@@ -56,7 +56,9 @@ async def test_connections_are_opened_as_needed_and_kept(pool: Readers, made: li
     assert len(made) == 1
 
 
-async def test_at_most_so_many_questions_run_at_a_time(pool: Readers, made: list[Reader]) -> None:
+async def test_at_most_so_many_questions_run_at_a_time_l16(
+    pool: Readers, made: list[Reader]
+) -> None:
     pool.open()
     busy, most = set[int](), 0
     lock = threading.Lock()
@@ -78,7 +80,7 @@ async def test_at_most_so_many_questions_run_at_a_time(pool: Readers, made: list
     assert len(made) <= 2
 
 
-async def test_a_deadline_and_a_cancel_reach_a_running_question(pool: Readers) -> None:
+async def test_a_deadline_and_a_cancel_reach_a_running_question_l15(pool: Readers) -> None:
     pool.open()
 
     def slow(deadline: Deadline) -> object:
