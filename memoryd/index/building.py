@@ -107,7 +107,9 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
             continue
         except TurnFailed as failed:
             reason = reason_of(failed.error)
-            raise IOFailed(f"a log broke off while it was read ({reason})") from failed.error
+            raise IOFailed(
+                f"a log broke off while it was read ({reason})", remedy="rebuild again"
+            ) from failed.error
         except OSError as error:
             unreadable[f"{key:012x}"] = reason_of(error)
         else:

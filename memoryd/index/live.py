@@ -278,7 +278,9 @@ class Index:
         Its readers must be closed. Nothing is served then until it is rebuilt.
         """
         if self._following is not None:
-            self._failed(db.Damaged("the daily check found the index damaged"))
+            self._failed(
+                db.Damaged("the daily check found the index damaged", remedy="it is rebuilt")
+            )
 
     def close(self) -> None:
         """Close the database; a second call does nothing."""
