@@ -68,7 +68,7 @@ class Learner:
         self._last: dict[str, int] = {}
         self._written: dict[str, int] = {}
         self._stumbled: set[int] = set()
-        self._looked = False
+        self._looked = self._missed = False
         self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
         self._twice: dict[str, Pairing] = {}
 
@@ -79,6 +79,8 @@ class Learner:
                 self.held += len(one.heard)
                 self._queue.append(one)
                 self._more = True
+            else:
+                self._missed = True
 
     def look(self, known: Snapshot) -> None:
         """See, once all that was heard is learned from, that nothing up to `known` was missed."""
@@ -103,6 +105,9 @@ class Learner:
         told = self._take()
         if told is not None:
             self._together(told)
+        elif self._missed and not self._queue:
+            self._missed = False
+            self.look(self._logs())
         self._more = told is not None or bool(self._queue)
         return self._more
 
