@@ -1,10 +1,10 @@
 """Questions that real sessions asked at a time, with the earlier sessions that worked on the same files.
 
-In: an index of session logs that bear times. Out: questions: what an owner said (eight words or more) in a session
-that went on to change files; answered by those sessions that had changed one of these files before that moment,
-where not more than a fifth of all sessions change it. Asked with that moment as `until`, so that nothing is
-found that was not there yet. Which sessions count is told by calls of tools that write, not by words: a set by
-which no ranking was chosen, and the only one here in which it can matter how old a session is.
+In: an index of session logs that bear times. Out: questions: what an owner said (four words or more) in a session
+that went on to read or change files; answered by those sessions that had done so with one of these files before that
+moment, where not more than a fifth of all sessions do. Asked with that moment as `until`, so that nothing is
+found that was not there yet. Which sessions count is told by calls of tools, not by words: a set by which no ranking
+was chosen, and the only one here in which it can matter how old a session is.
 """
 
 import random
@@ -20,10 +20,10 @@ from bench.questions import Question
 from memoryd.clock import parse_rfc3339
 from memoryd.index import dump
 
-_WRITERS = frozenset(
-    ("Edit", "Write", "MultiEdit", "NotebookEdit", "edit", "write", "StrReplace", "apply_patch")
+_TOOLS = frozenset(
+    "Edit Write MultiEdit NotebookEdit edit write StrReplace apply_patch Read read view".split()
 )
-_LEAST_WORDS, _MOST_WORDS = 8, 40
+_LEAST_WORDS, _MOST_WORDS = 4, 40
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _SHARE = 5
 
@@ -40,9 +40,9 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
 
 
 class Session(msgspec.Struct):
-    """When a session changed which file first, and what its owner said when."""
+    """When a session first had to do with which file, and what its owner said when."""
 
-    changed: dict[str, int] = {}
+    touched: dict[str, int] = {}
     said: list[tuple[int, str]] = []
 
 
@@ -52,7 +52,7 @@ def questions(connection: apsw.Connection) -> list[Question]:
     sessions = _sessions(map(msgspec.json.Decoder(Row).decode, lines))
     held: dict[str, int] = defaultdict(int)
     for one in sessions.values():
-        for file in one.changed:
+        for file in one.touched:
             held[file] += 1
     most = max(2, len(sessions) // _SHARE)
     rare = {file for file, count in held.items() if count <= most}
@@ -67,9 +67,9 @@ def _sessions(rows: Iterable[Row]) -> dict[str, Session]:
             continue
         if row.kind == "owner" and len(row.text.split()) >= _LEAST_WORDS:
             sessions[row.session].said.append((moment, row.text))
-        elif row.tool in _WRITERS and (file := _file(row.text)):
-            sessions[row.session].changed.setdefault(file, moment)
-    return {name: one for name, one in sessions.items() if one.changed}
+        elif row.tool in _TOOLS and (file := _file(row.text)):
+            sessions[row.session].touched.setdefault(file, moment)
+    return {name: one for name, one in sessions.items() if one.touched}
 
 
 def _file(text: str) -> str:
@@ -81,12 +81,12 @@ def _file(text: str) -> str:
 def _asked(sessions: dict[str, Session], rare: set[str]) -> Iterator[Question]:
     for name, one in sorted(sessions.items()):
         for moment, text in one.said:
-            mine = {file for file, at in one.changed.items() if at >= moment} & rare
+            mine = {file for file, at in one.touched.items() if at >= moment} & rare
             others = frozenset(
                 other
                 for other, earlier in sessions.items()
                 if other != name
-                and any(earlier.changed.get(file, moment) < moment for file in mine)
+                and any(earlier.touched.get(file, moment) < moment for file in mine)
             )
             if others:
                 asked = " ".join(text.split()[:_MOST_WORDS])
