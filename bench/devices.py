@@ -18,7 +18,6 @@ from memoryd.recall.question import Asked
 from memoryd.recall.rank import Merged
 from memoryd.recall.support import POOL
 
-DAY_MS = 24 * 3_600 * 1_000
 _WORD = re.compile(r"\w+")
 _MONTHS = "january february march april may june july august september october november december"
 MONTHS = tuple(_MONTHS.split())
@@ -38,27 +37,6 @@ def changing(change: Change) -> Iterator[None]:
 
     with mock.patch.object(question, "_lifted", changed):
         yield
-
-
-def recency(share: float, days: float) -> Callable[[Asked, Merged], list[Match]]:
-    """Return a change that makes a row worth `share` more when it is new, half of that after `days`.
-
-    The age is that before the question's own `until`, or before the newest row found: no clock is read.
-    """
-
-    def newer(asked: Asked, merged: Merged) -> list[Match]:
-        pool = merged.matches[:POOL]
-        times = [-match.second for match in pool if _has_time(match)]
-        until = asked.ask.filters().until
-        now = until if until is not None else max(times, default=0)
-
-        def worth(match: Match) -> float:
-            age = max(0.0, now + match.second) / DAY_MS if _has_time(match) else days * 60
-            return match.first * (1 + share * 0.5 ** (age / days))
-
-        return sorted(pool, key=lambda match: (worth(match), match))
-
-    return newer
 
 
 def context(worth: float) -> Callable[[Asked, Merged], list[Match]]:
@@ -98,10 +76,6 @@ def folded(alike: float) -> Callable[[Asked, Merged], list[Match]]:
         return [*first, *behind]
 
     return once
-
-
-def _has_time(match: Match) -> bool:
-    return match.second < 0
 
 
 def _project(project: str | None) -> frozenset[str]:

@@ -23,7 +23,7 @@ from unittest import mock
 
 import msgspec
 
-from bench.devices import changing, context, folded, recency
+from bench.devices import changing, context, folded
 from bench.questions import Question
 from bench.row import machine
 from bench.sets import Index, sets_of
@@ -161,10 +161,9 @@ ARMS: Mapping[str, tuple[Callable[..., list[str]], Setting]] = {
     "session's part from 64 rows": (ours, patched(support, "POOL", 64)),
     "session's part from 256 rows": (ours, patched(support, "POOL", 256)),
     "records, with the session's part": (partial(ours, group="record"), records_lifted),
-    "newer first, mildly (30 days)": (ours, lambda: changing(recency(0.1, 30))),
-    "newer first, more (30 days)": (ours, lambda: changing(recency(0.3, 30))),
-    "newer first, mildly (7 days)": (ours, lambda: changing(recency(0.1, 7))),
-    "newer first, more (7 days)": (ours, lambda: changing(recency(0.3, 7))),
+    "age does not matter": (ours, patched(support, "NEWER", 0.0)),
+    "newer counts three times as much": (ours, patched(support, "NEWER", 0.3)),
+    "newer, halved after a week": (ours, patched(support, "HALVED_MS", 7 * 24 * 3_600 * 1_000)),
     "project and day count, a little": (ours, lambda: changing(context(0.1))),
     "project and day count": (ours, lambda: changing(context(0.3))),
     "near-duplicates folded (0.9)": (ours, lambda: changing(folded(0.9))),

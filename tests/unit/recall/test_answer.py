@@ -270,6 +270,32 @@ def test_grouped_by_session_each_is_told_once_by_its_best_row():
     assert hits[0]["snippet"] == "word word"
 
 
+def test_of_sessions_that_fit_alike_the_newer_comes_first_unless_asked_otherwise():
+    day = 24 * 3_600 * 1_000
+    lines = [
+        Line("word word said", log="old", session="old", ts=1),
+        Line("word was said", log="new", session="new", ts=400 * day),
+        Line("word was said", log="timeless", session="timeless", ts=None),
+        *spread(*["other row here"] * 40),
+    ]
+    close = [lines[0]._replace(text="word was said so"), *lines[1:]]
+    with shelf(close) as reader:
+        told = {
+            (recency, until): [
+                hit["session"]
+                for hit in ask(reader, group="session", recency=recency, until=until)["hits"]
+            ]
+            for recency in (True, False)
+            for until in (None, 500 * day)
+        }
+        scores = [hit["score"] for hit in ask(reader, group="session")["hits"]]
+    assert told[True, None] == ["new", "timeless", "old"]
+    assert told[True, 500 * day] == ["new", "old"]
+    assert scores[0] == pytest.approx(1.1 * scores[1], abs=1e-3)
+    with shelf(lines) as reader:  # mild: what fits better stays first
+        assert ask(reader, group="session")["hits"][0]["session"] == "old"
+
+
 def test_words_that_stand_apart_in_one_session_find_it():
     rows = [("alpha seen", "together"), ("beta seen", "together"), ("alpha", "apart")]
     lines = [Line(text, log=session, session=session) for text, session in rows]
