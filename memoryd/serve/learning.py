@@ -36,8 +36,7 @@ from memoryd.serve.naming import Place
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
-_MOST_PAIRINGS, _MOST_AT_ONCE = 64, 20
-_TOGETHER = 4_000
+_MOST_PAIRINGS, _MOST_AT_ONCE, _TOGETHER = 64, 20, 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
@@ -75,17 +74,16 @@ class Learner:
     def hear(self, told: list[Told]) -> None:
         """Take over what was read; safe from the thread that reads."""
         for one in told:
+            self._more = True
             if self.held < MOST_HELD:
                 self.held += len(one.heard)
                 self._queue.append(one)
-                self._more = True
-            else:
-                self._missed = True
+            self._missed |= self.held >= MOST_HELD
 
     def look(self, known: Snapshot) -> None:
         """See, once all that was heard is learned from, that nothing up to `known` was missed."""
         self._queue.append(known)
-        self._more = True
+        self._more, self._missed = True, False
 
     @property
     def busy(self) -> bool:
@@ -106,7 +104,6 @@ class Learner:
         if told is not None:
             self._together(told)
         elif self._missed and not self._queue:
-            self._missed = False
             self.look(self._logs())
         self._more = told is not None or bool(self._queue)
         return self._more
