@@ -34,6 +34,8 @@ Result = TypeVar("Result")
 
 SWEEP_S, SWEEP_MOST_S = 45.0, 300.0
 """How long between two looks at all folders, few or very many; the watcher asks for one more often."""
+SURE_S = 3600.0
+"""The same where the watcher misses nothing: for what only the clock changes, and to be quite sure."""
 SWEEP_SHARE = 400
 """A look that takes long is taken more rarely: it may use a 400th of the time, up to `SWEEP_MOST_S`."""
 CALLER_S = 2.0
@@ -65,6 +67,8 @@ class Keeper:
         self._read = Counts()
         self._nursery: trio.Nursery
         readers.damaged = self.suspect
+        self.sure: Callable[[], bool] = lambda: False
+        """Whether the watcher tells of all that changes, so that looking for it can wait."""
         self.listener: Listener | None = None
         """Who learns from what is read; set before `run`."""
 
@@ -249,7 +253,8 @@ class Keeper:
             return
         if sweep and due == self._sweep_at:  # nobody has asked for another one meanwhile
             rest = SWEEP_SHARE * (trio.current_time() - now)
-            self._sweep_at = now + max(SWEEP_S, min(rest, SWEEP_MOST_S))
+            least = max(SWEEP_S, min(rest, SWEEP_MOST_S))
+            self._sweep_at = now + (SURE_S if self.sure() else least)
         if turn.ready:
             await self._followed(turn)
         else:

@@ -36,8 +36,7 @@ from memoryd.serve.naming import Place
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
-_MOST_PAIRINGS, _MOST_AT_ONCE = 64, 20
-_TOGETHER = 4_000
+_MOST_PAIRINGS, _MOST_AT_ONCE, _TOGETHER = 64, 20, 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
@@ -68,22 +67,23 @@ class Learner:
         self._last: dict[str, int] = {}
         self._written: dict[str, int] = {}
         self._stumbled: set[int] = set()
-        self._looked = False
+        self._looked = self._missed = False
         self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
         self._twice: dict[str, Pairing] = {}
 
     def hear(self, told: list[Told]) -> None:
         """Take over what was read; safe from the thread that reads."""
         for one in told:
+            self._more = True
             if self.held < MOST_HELD:
                 self.held += len(one.heard)
                 self._queue.append(one)
-                self._more = True
+            self._missed |= self.held >= MOST_HELD
 
     def look(self, known: Snapshot) -> None:
         """See, once all that was heard is learned from, that nothing up to `known` was missed."""
         self._queue.append(known)
-        self._more = True
+        self._more, self._missed = True, False
 
     @property
     def busy(self) -> bool:
@@ -103,6 +103,8 @@ class Learner:
         told = self._take()
         if told is not None:
             self._together(told)
+        elif self._missed and not self._queue:
+            self.look(self._logs())
         self._more = told is not None or bool(self._queue)
         return self._more
 

@@ -183,15 +183,15 @@ def test_a_log_rewritten_while_nobody_looked_is_known_by_its_last_call(room: Cla
     ]
 
 
-def test_what_is_dropped_for_want_of_room_is_learned_later(room: Classroom, monkeypatch):
+def test_what_is_dropped_for_want_of_room_is_learned_once_the_rest_is(room: Classroom, monkeypatch):
     monkeypatch.setattr(learning, "MOST_HELD", 0)
     room.write("a.jsonl", loop())
     room.read()
-    room.study()
+    assert room.learner.step()
     assert room.rows("SELECT count(*) FROM call") == [(0,)]
-    monkeypatch.undo()
-    room.learn()
+    room.study()
     assert room.rows("SELECT count(*) FROM call") == [(6,)]
+    assert not room.learner.busy
 
 
 def test_a_full_disk_takes_a_batch_back_and_the_next_look_finds_it(room: Classroom, monkeypatch):
