@@ -9,7 +9,7 @@ WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-recall bench-smoke replay device-check clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-recall bench-smoke replay device-check chaos soak clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -82,6 +82,12 @@ replay: $(STAMP)  ## recorded sessions through the code that learns; CORPUS=DIR 
 
 device-check: $(STAMP)  ## a disposable store and a real daemon, under two minutes
 	@$(BIN)/python examples/device_check.py
+
+chaos: $(STAMP)  ## break things under memoryd for SECONDS (240), by SEED (random): docs/chaos.md
+	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PART),--part $(PART)) $(if $(ROUND),--round $(ROUND))
+
+soak: $(STAMP)  ## the same beside a daemon that stays up, for HOURS (8): nothing may grow
+	@$(BIN)/python -m tests.chaos.soak $(or $(HOURS),8)
 
 clean:  ## remove the virtual environment and every cache
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -5,7 +5,7 @@ catalogue of logs as the last commit left it. One thread writes; `changed` may b
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from errno import errorcode
 from pathlib import Path
@@ -50,7 +50,7 @@ class Following:
             self.catalogue = Catalogue(table.every(connection))
             self.notes = NoteRows(settings, connection)
             self.purging = purging.bits(connection, purging.PURGE) != 0
-        self.writer = Writer(connection, settings, next_id)
+            self.writer = Writer(connection, settings, next_id)
         self.pending = Pending()
         self._resting = Resting()
         self.missing: list[str] = []
@@ -181,6 +181,12 @@ class Following:
             self.purging = purging.bits(self.connection, purging.PURGE) != 0
         for key, file in found.changed.items():
             self.pending.put(key, file)
+
+    def waiting(self) -> Iterator[tuple[int, LogFile]]:
+        """Yield the logs that wait to be read and are known already, by their row ids."""
+        for key, file in self.pending.files():
+            if (known := self.catalogue.known.get(key)) is not None:
+                yield known.id, file
 
     def lag(self) -> tuple[int, int]:
         """Return how many logs, and about how many bytes of them, are not read yet."""

@@ -24,6 +24,7 @@ from memoryd.index.fresh import Fresh, fresh
 from memoryd.index.heard import Told
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
+from memoryd.index.salvage import hold_rewritten
 from memoryd.index.settings import Settings
 from memoryd.index.standing import Status, lacks
 from memoryd.index.swap import Gate
@@ -252,10 +253,11 @@ class Index:
         """
         temp = Path(built.temp)
         try:
-            self._complete(temp, force=force)
-            old = None if self._following is None else self._following.connection
-            connection = swap.publish(temp, self.settings.path, old, gate)
-            self._following = Following(self.settings, connection)
+            with db.translated():
+                self._complete(temp, force=force)
+                old = None if self._following is None else self._following.connection
+                connection = swap.publish(temp, self.settings.path, old, gate)
+                self._following = Following(self.settings, connection)
         except BaseException:
             swap.remove(temp)
             self._resume(gate)
@@ -277,7 +279,7 @@ class Index:
     def close(self) -> None:
         """Close the database; a second call does nothing."""
         if self._following is not None:
-            _close(self._following)
+            db.close(self._following.connection)
             self._following = None
 
     def _open(self) -> None:
@@ -308,7 +310,7 @@ class Index:
         try:
             generation = schema.read_meta(connection).generation
         finally:
-            connection.close()
+            db.close(connection)
         if generation != self._following.meta.generation:
             self._open_again()
 
@@ -317,7 +319,7 @@ class Index:
         old = self._following
         self._open()
         if old is not None:
-            _close(old)
+            db.close(old.connection)
         if self._following is not None:
             self._following.sweep()
 
@@ -337,6 +339,11 @@ class Index:
     def _complete(self, temp: Path, *, force: bool) -> None:
         """Bring a rebuilt file up to what is on the disk now, and refuse it where it lacks what we have."""
         self.sweep()
+        if self._following is not None:
+            with _told_of_disk("a label cannot be kept"):
+                hold_rewritten(
+                    self._following.connection, self.settings, self._following.waiting()
+                )
         connection = db.builder(temp, journal="MEMORY")
         try:
             new = Following(self.settings, connection)
@@ -377,8 +384,3 @@ def _told_of_disk(what: str) -> Iterator[None]:
             f"{what} ({reason_of(error)})", remedy="mend the disk, then try again"
         ) from error
 
-
-def _close(following: Following) -> None:
-    # What a failing disk does not take now, the next one to open the index finds in the WAL.
-    with suppress(apsw.Error):
-        following.connection.close()

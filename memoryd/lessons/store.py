@@ -48,11 +48,12 @@ def opened(path: Path) -> apsw.Connection:
         if 0 < seen.user_version < migrations.latest(_DATABASE):
             keep_copy(path, seen.user_version + 1)
     connection = db.writer(path, synchronous="FULL")
-    db.plans_once(connection)
     try:
-        bring_up(connection)
+        with db.translated():
+            db.plans_once(connection)
+            bring_up(connection)
     except BaseException:
-        connection.close()
+        db.close(connection)
         raise
     return connection
 
