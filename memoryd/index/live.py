@@ -341,9 +341,7 @@ class Index:
         self.sweep()
         if self._following is not None:
             with _told_of_disk("a label cannot be kept"):
-                hold_rewritten(
-                    self._following.connection, self.settings, self._following.waiting()
-                )
+                hold_rewritten(self._following.connection, self.settings, self._following.waiting())
         connection = db.builder(temp, journal="MEMORY")
         try:
             new = Following(self.settings, connection)
@@ -383,4 +381,3 @@ def _told_of_disk(what: str) -> Iterator[None]:
         raise IOFailed(
             f"{what} ({reason_of(error)})", remedy="mend the disk, then try again"
         ) from error
-

@@ -10,6 +10,7 @@ import sys
 import apsw
 import pytest
 
+from memoryd import db
 from memoryd.errors import MemorydError
 from memoryd.index import Rebuild, catch_up, live, schema
 from tests.support.indexing import dumped
@@ -117,6 +118,56 @@ def test_whatever_call_fails_no_record_is_lost_and_none_is_there_twice_s03(
             assert len(dumped(index)) == 1 + 20 * number
         schema.check_health(index._following.connection, 4, words=True)
         assert dumped(index) == world.fresh()
+
+
+def test_a_disk_that_fails_in_the_rollback_as_well_is_an_io_error_s03(world, faults, monkeypatch):
+    """Found by chaos: reading the logs' relations again after a rollback let SQLite's own error out."""
+    clock = [1000.0]
+    monkeypatch.setattr(live, "monotonic", lambda: clock[0])
+    log = write(world.logs / "a.jsonl", *owner("zero"))
+    with world.index() as index:
+        catch_up(index)
+        met = set()
+        for number in range(1, 40):
+            append(log, *owner(f"word{number}"))
+            faults.arm("xRead", number, sticky=True)
+            catch_up(index)
+            faults.rest()
+            met.add(index.status().fault)
+            for _ in range(2):
+                clock[0] += 100.0
+                catch_up(index)
+            assert index.status().fault == ""
+            assert len(dumped(index)) == 1 + number
+        assert "io_error" in met
+
+
+def test_a_reader_that_cannot_be_closed_is_no_fault(world, monkeypatch):
+    """Found by chaos: the look at what was copied over the index let an error of `close` out."""
+    write(world.logs / "a.jsonl", *owner("zero"))
+    with world.index() as index:
+        catch_up(index)
+        reader = db.reader
+
+        class Stuck:
+            def __init__(self, connection):
+                self.connection = connection
+
+            def __getattr__(self, name):
+                return getattr(self.connection, name)
+
+            def close(self):
+                self.connection.close()
+                raise apsw.IOError("no")
+
+        monkeypatch.setattr(db, "reader", lambda path: Stuck(reader(path)))
+        index.sweep()
+        assert index.status().fault == ""
+
+
+def test_every_error_of_a_disk_says_what_to_do():
+    for error in (apsw.IOError(), apsw.FullError(), apsw.CantOpenError(), apsw.CorruptError()):
+        assert db.wrong(error).remedy
 
 
 def test_a_quota_met_while_rebuilding_keeps_the_old_index_r02_s02(world):

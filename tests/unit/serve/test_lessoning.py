@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 import trio
 
@@ -360,3 +361,57 @@ async def test_without_lessons_their_methods_say_why(user_home: Path):
     tutor = Tutor(settings, dict, idle_after_s=900)
     with pytest.raises(Exception, match="lessons are not served"):
         await tutor.write(lambda connection: None)
+
+
+async def test_a_disk_that_is_full_at_the_start_leaves_lessons_unserved_and_nothing_else(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Found by chaos: an error of SQLite in a first migration ended the daemon."""
+
+    def full(connection):
+        raise apsw.FullError("full")
+
+    monkeypatch.setattr(store, "bring_up", full)
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+    assert tutor.fault == "no room left on the device"
+    await tutor.run()
+
+
+async def test_status_tells_that_lessons_cannot_be_read_instead_of_failing(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Found by chaos: with no descriptor left, the owner's `status` failed with the lessons."""
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+
+    def gone(path):
+        raise db.wrong(apsw.CantOpenError("no descriptor"))
+
+    monkeypatch.setattr(db, "reader", gone)
+    assert "CantOpenError" in str(tutor.overview()["fault"])
+    tutor._close(tutor._learner)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(apsw.IOError("no"), "io_error"), (KeyError("ours"), "internal")]
+)
+async def test_a_fault_while_learning_ends_nothing(
+    user_home: Path, autojump_clock, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
+):
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+    learner, tries = tutor._learner, []
+    step = learner.step
+
+    def fails_once():
+        tries.append(tutor.fault)
+        if len(tries) == 1:
+            raise error
+        return step()
+
+    monkeypatch.setattr(learner, "step", fails_once)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tutor.run)
+        with trio.fail_after(600):
+            while len(tries) < 2 or tutor.fault:
+                await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert tries[:2] == ["", code]
