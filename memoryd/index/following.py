@@ -211,9 +211,12 @@ class Following:
         except OSError:
             return  # the next sweep tells what became of it
         self._sizes[key] = seen.size
-        replaced = known is not None and sweeping.another_file(seen, known)
-        if replaced and file.whole is None:
-            self.sweep()  # where is the one that was here?
+        if known is None:
+            moved = self.catalogue.holds(seen)  # its rows, floors and what is forgotten go with it
+        else:
+            moved = sweeping.another_file(seen, known)  # where is the one that was here?
+        if moved and file.whole is None:
+            self.sweep()
         elif sweeping.must_be_read(self.settings, known, file, seen):
             self.pending.put(key, file)
 

@@ -50,6 +50,8 @@ class Index:
         self._following: Following | None = None
         self._fault: MemorydError | None = None
         self._wait = self._retry_at = 0.0
+        self._unswept = False
+        """Whether the last look at all folders failed: what it would have found is not known to wait."""
         swap.sweep(settings.path)
         self._open()
 
@@ -96,6 +98,10 @@ class Index:
         """
         if self._following is None or self.wait() != 0.0:
             return Counts(), False
+        if self._unswept:
+            self.sweep()
+        if self._unswept or self._following is None:
+            return Counts(), False
         try:
             self._check_file()
             self._take_retold(self._following)
@@ -128,7 +134,8 @@ class Index:
         """Return the seconds until `catch_up` has something to do; None: not before a hint or a sweep."""
         if self._following is None:
             return None
-        dues = (self._following.wait(), self._following.purge_in())
+        again = 0.0 if self._unswept else None
+        dues = (again, self._following.wait(), self._following.purge_in())
         due = min((due for due in dues if due is not None), default=None)
         return None if due is None else max(due, self._retry_at - monotonic(), 0.0)
 
@@ -187,6 +194,7 @@ class Index:
         """
         if self._following is None:
             return
+        self._unswept = True
         try:
             self._check_file()
             self._check_content()
@@ -194,6 +202,7 @@ class Index:
             self._following.sweep()
             with db.translated():
                 self._following.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._unswept = False
         except MemorydError as error:
             self._failed(error)
 

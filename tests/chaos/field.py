@@ -46,7 +46,11 @@ _WORDS = "amber birch cedar delta ember fjord grove haven islet jetty knoll lago
 
 
 class Field:
-    """Logs of one format below one folder. `change` does one thing to one of them and tells what."""
+    """Logs of one format below one folder. `change` does one thing to one of them and tells what.
+
+    `deletes`: they may be removed or renamed. Where vanished logs are kept, what was read of them before that
+    stays, and nobody outside can say how much it was.
+    """
 
     def __init__(self, source: str, root: Path, rng: random.Random, *, deletes: bool) -> None:
         self.source, self.root, self.rng, self.deletes = source, root, rng, deletes
@@ -80,7 +84,7 @@ class Field:
             (4, self.truncate),
             (4, self.rewrite),
             (4, self.replace),
-            (3, self.rotate),
+            (3 if self.deletes else 0, self.rotate),
             (3 if self.deletes and len(paths) > 2 else 0, self.delete),
         ]
         (act,) = self.rng.choices([act for _, act in acts], [weight for weight, _ in acts])
