@@ -57,6 +57,7 @@ class Following:
         self.skipped: list[discover.Skipped] = []
         self.unusable: list[str] = []
         self.told: list[Told] = []
+        self.read_bytes = 0
         self._merging: set[int] = set()
         self._purge_at = 0.0
         self._sizes: dict[int, int] = {}
@@ -211,12 +212,10 @@ class Following:
         except OSError:
             return  # the next sweep tells what became of it
         self._sizes[key] = seen.size
-        if known is None:
-            moved = self.catalogue.holds(seen)  # its rows, floors and what is forgotten go with it
-        else:
-            moved = sweeping.another_file(seen, known)  # where is the one that was here?
-        if moved and file.whole is None:
-            self.sweep()
+        elsewhere = known is None and self.catalogue.holds(seen)
+        replaced = known is not None and sweeping.another_file(seen, known)
+        if (elsewhere or replaced) and file.whole is None:
+            self.sweep()  # rows, floors and what is forgotten go with a log that was renamed
         elif sweeping.must_be_read(self.settings, known, file, seen):
             self.pending.put(key, file)
 
@@ -245,7 +244,11 @@ class Following:
         """Give one log a turn and say whether there is more of it. Raises: what `index_log` does."""
         known, just = self.catalogue.known.get(key), self._just.get(key)
         number = just.id if just is not None else None if known is None else known.id
+        before = 0 if known is None else known.offset
+        if just is not None:
+            before = just.position.offset
         turn, more = index_log(self.writer, file, number, budget)
+        self.read_bytes += max(0, turn.log.position.offset - before)
         done.append((key, file, turn, more))
         self._just[key] = turn.log
         return more

@@ -257,6 +257,7 @@ class Index:
             following.writer.floors.unreadable,
             following.purging,
             swap.wal_bytes(self.settings.path),
+            following.read_bytes,
         )
 
     def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:

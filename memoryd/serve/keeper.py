@@ -15,7 +15,7 @@ import structlog
 import trio
 from msgspec.structs import asdict
 
-from memoryd import index
+from memoryd import clock, index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
 from memoryd.index.choosing import Wanted
@@ -25,6 +25,7 @@ from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.labels import Label
 from memoryd.serve.announcing import Announcer
 from memoryd.serve.asking import Caller
+from memoryd.serve.pace import Pace
 from memoryd.serve.readers import Readers
 from memoryd.serve.telling import Rebuilding
 from memoryd.serve.topics import Topics
@@ -65,6 +66,7 @@ class Keeper:
         self._read = Counts()
         self._nursery: trio.Nursery
         readers.damaged = self.suspect
+        self.pace = Pace()
         self.listener: Listener | None = None
         """Who learns from what is read; set before `run`."""
 
@@ -240,7 +242,9 @@ class Keeper:
             self._sweeps += 1
             due = self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(take, open_index, sweep, self._announcer.followed)
+            turn = await self._write(
+                take, open_index, sweep, self._announcer.followed, self.pace.large
+            )
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -250,6 +254,9 @@ class Keeper:
         if sweep and due == self._sweep_at:  # nobody has asked for another one meanwhile
             rest = SWEEP_SHARE * (trio.current_time() - now)
             self._sweep_at = now + max(SWEEP_S, min(rest, SWEEP_MOST_S))
+        if turn.behind is not None:
+            self.pace.looked(*turn.behind, clock.monotonic())
+        self.pace.took(more=turn.more)
         if turn.ready:
             await self._followed(turn)
         else:

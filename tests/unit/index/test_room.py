@@ -23,7 +23,10 @@ class Device:
 
     def statvfs(self, _: object) -> SimpleNamespace:
         return SimpleNamespace(
-            f_frsize=BLOCK, f_blocks=self.size // BLOCK, f_bavail=self.free // BLOCK
+            f_frsize=BLOCK,
+            f_blocks=self.size // BLOCK,
+            f_bavail=self.free // BLOCK,
+            f_flag=0,
         )
 
 
