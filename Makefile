@@ -90,6 +90,12 @@ device-check: $(STAMP)  ## a disposable store and a real daemon, under two minut
 mutate: $(STAMP)  ## do the tests notice a fault? MODULES="memoryd.labels" for some (docs/mutation.md)
 	@$(BIN)/python etc/mutate.py $(MODULES)
 
+chaos: $(STAMP)  ## break things under memoryd for SECONDS (240), by SEED (random): docs/chaos.md
+	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PART),--part $(PART)) $(if $(ROUND),--round $(ROUND))
+
+soak: $(STAMP)  ## the same beside a daemon that stays up, for HOURS (8): nothing may grow
+	@$(BIN)/python -m tests.chaos.soak $(or $(HOURS),8)
+
 clean:  ## remove the virtual environment and every cache
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

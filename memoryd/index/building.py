@@ -62,7 +62,8 @@ def build(temp: Path, settings: Settings, tell: Tell | None = None) -> Built:
         schema.check_health(connection, len(settings.classes), words=False)
         number = int(str(connection.execute("SELECT count(*) FROM log").get))
     finally:
-        connection.close()
+        with db.translated():
+            connection.close()
         if collecting:
             gc.enable()
     reached("rebuild: closed")
