@@ -81,6 +81,7 @@ class Keeper:
         """
         self._index = await self._write(index.open, self.settings)
         self._index.listened = self.listener is not None
+        self._turn = trio.Lock() if self.listener is None else self.listener.turn
         try:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
@@ -246,9 +247,10 @@ class Keeper:
             self._sweeps += 1
             due = self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(
-                take, open_index, sweep, self._announcer.followed, self.pace.large
-            )
+            async with self._turn:
+                turn = await self._write(
+                    take, open_index, sweep, self._announcer.followed, self.pace.large
+                )
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -277,8 +279,8 @@ class Keeper:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
         self._announcer.rows(turn.fresh)
-        if self.listener is not None and turn.told:
-            self.listener.hear(turn.told)
+        if self.listener is not None:
+            self.listener.hear(turn.told, more=turn.more)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
