@@ -32,7 +32,7 @@ def records(
     limit: int,
     cursor: str | None,
 ) -> dict[str, object]:
-    """Return a page of the session's rows with their texts, and `log`, the path of the log of each.
+    """Return a page of the session's rows with their texts, and of each its `block`, and the path of its `log`.
 
     A session of which nothing may be seen is one without records. Raises: Conflict for a cursor that does
     not fit.
@@ -57,7 +57,10 @@ def records(
 
 
 def _told(reader: Reader, scope: Scope, row: Row, log: str) -> dict[str, object]:
-    return with_text(wire(reader.ids, reader.classes, scope, row), row) | {"log": log}
+    return with_text(wire(reader.ids, reader.classes, scope, row), row) | {
+        "log": log,
+        "block": row.block,
+    }
 
 
 def _logs(reader: Reader, session: str, source: str | None) -> list[Named]:

@@ -23,8 +23,9 @@ _DAY_MS = 86_400_000
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """Which lessons: words that must all be there, a status, and the id behind which the page begins."""
+    """Which lessons: one, words that must all be there, a status, and the id behind which the page begins."""
 
+    id: str | None = None
     query: str = ""
     status: str | None = None
     after: str | None = None
@@ -36,6 +37,9 @@ def lessons(
 ) -> tuple[list[dict[str, object]], Label]:
     """Return a page of lessons in the order of their ids, which begin with the time: newest first."""
     parts, bound = ["1"], []
+    if page.id is not None:
+        parts.append("id = ?")
+        bound.append(page.id)
     if page.status is not None:
         parts.append("status = ?")
         bound.append(page.status)

@@ -27,6 +27,7 @@ Look = Callable[[apsw.Connection, Reader, Any], Told]
 class List(Common, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Which lessons."""
 
+    id: Name | None = None
     query: Words = ""
     status: Literal["active", "superseded", "stale", "archived"] | None = None
     after: Name | None = None
@@ -84,7 +85,9 @@ def _named(room: Room, told: dict[str, object]) -> dict[str, object]:
 
 
 def _list(connection: apsw.Connection, reader: Reader, args: List) -> Told:
-    page = looking.Page(query=args.query, status=args.status, after=args.after, limit=args.limit)
+    page = looking.Page(
+        id=args.id, query=args.query, status=args.status, after=args.after, limit=args.limit
+    )
     return looking.lessons(connection, reader, page)
 
 

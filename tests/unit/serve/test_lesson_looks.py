@@ -50,6 +50,8 @@ async def test_list_narrows_by_words_and_by_status(user_home: Path) -> None:
         learned(here.world)
         named = (await here.ask("lessons.list", query="ts2304 name"))["lessons"]
         assert named
+        alone = (await here.ask("lessons.list", id=named[-1]["id"]))["lessons"]
+        assert alone == named[-1:]
         assert (await here.ask("lessons.list", query="ts2304 nowhere"))["lessons"] == []
         assert (await here.ask("lessons.list", status="archived"))["lessons"] == []
         assert (await here.refused("lessons.list", status="gone")).startswith("bad_request: status")
