@@ -84,7 +84,7 @@ async function enter(token) {
 
 /** Say that this browser is not let in, and take the link or its token. */
 function shut(error = null) {
-  const field = h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false" });
+  const field = h("input", { id: "token", type: "text", autocomplete: "off", spellcheck: "false" });
   const go = () => enter(field.value.trim().replace(/^.*#token=/, ""));
   field.addEventListener("keydown", (event) => { if (event.key === "Enter") go(); });
   fill(main, h("section", { class: "door" },
