@@ -14,7 +14,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from memoryd.errors import BadRequest, MemorydError, Unavailable
+from memoryd.errors import BadRequest, Internal, MemorydError, Unavailable
 
 ABOUT = """\
 The memory of the agents on this machine: reads the session logs they write, and answers on Unix sockets.
@@ -77,6 +77,19 @@ def main(arguments: list[str] | None = None) -> int:
     except MemorydError as error:
         print(f"memoryd: {error}", file=sys.stderr)
         return error.exit_code
+    except ImportError as error:
+        missing = error.name or "a module"
+        print(
+            f"memoryd: {missing} cannot be imported; install memoryd again with its dependencies",
+            file=sys.stderr,
+        )
+        return Internal.exit_code
+    except Exception as error:  # noqa: BLE001 - whatever it was, a person gets one line without stored text
+        print(
+            f"memoryd: a fault of memoryd ({type(error).__name__}); please report it",
+            file=sys.stderr,
+        )
+        return Internal.exit_code
 
 
 def _port(text: str) -> int:

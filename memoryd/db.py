@@ -41,6 +41,11 @@ _HEADER_BYTES = 100
 """https://sqlite.org/fileformat2.html#the_database_header"""
 _WAL_PAGES = 4_096
 """32 MiB of the index. Its writer checkpoints in quiet moments: the disk must not make an append wait."""
+WAL_MOST = 64 << 20
+"""Bytes that a write-ahead log keeps on the disk once it is written from its start again.
+
+A longer one means that somebody looks at an old state all the time, and what follows it cannot be folded in.
+"""
 _CHECK_EVERY = 1_000
 """Virtual machine steps between two looks at a deadline: some 50 microseconds."""
 
@@ -157,7 +162,8 @@ def reader(path: Path) -> apsw.Connection:
     Raises: Damaged and what else `wrong` knows.
     """
     with translated():
-        connection = _open(path, "mode=ro", apsw.SQLITE_OPEN_READONLY)
+        query = "mode=ro&immutable=1" if _unchangeable(path) else "mode=ro"
+        connection = _open(path, query, apsw.SQLITE_OPEN_READONLY)
         try:
             waits_for_locks(connection)
             strict_quotes(connection)
@@ -167,6 +173,18 @@ def reader(path: Path) -> apsw.Connection:
             connection.close()
             raise
         return connection
+
+
+def _unchangeable(path: Path) -> bool:
+    """Say whether nobody can write to a database: its file system is read-only, and all is in the file itself.
+
+    Of one in WAL mode SQLite must else make sidecars (https://sqlite.org/wal.html#read_only_databases).
+    """
+    try:
+        read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+    except OSError:
+        return False
+    return bool(read_only) and not path.with_name(path.name + SIDECARS[0]).exists()
 
 
 def builder(path: Path, *, journal: str = "OFF", cache_kib: int = 8_192) -> apsw.Connection:
@@ -218,6 +236,7 @@ def appends_before_it_overwrites(connection: apsw.Connection, synchronous: str) 
     """
     mode = connection.pragma("journal_mode", "wal")
     connection.wal_autocheckpoint(_WAL_PAGES)
+    connection.pragma("journal_size_limit", WAL_MOST)
     connection.pragma("synchronous", synchronous if mode == "wal" else "FULL")
 
 

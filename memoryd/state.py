@@ -39,6 +39,27 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
+def open_to_others(home: Path) -> list[Path]:
+    """Return what of the state folder and its key others could reach by its mode; a missing one is none."""
+    found = []
+    for path in (home, home / KEY):
+        try:
+            mode = path.lstat().st_mode
+        except OSError:
+            continue
+        if mode & 0o077 and not stat.S_ISLNK(mode):
+            found.append(path)
+    return found
+
+
+def close_key(home: Path) -> None:
+    """Leave the key to its owner alone, whatever its mode was. Raises: IOFailed."""
+    try:
+        (home / KEY).chmod(0o600)
+    except OSError as error:
+        raise IOFailed(f"{home / KEY} cannot be closed to others: {error.strerror}") from None
+
+
 @contextmanager
 def held(home: Path) -> Iterator[None]:
     """Be the one process that may write in `home`, which must be there.
@@ -78,12 +99,13 @@ def _taken(handle: int, home: Path) -> Busy:
 def key(home: Path) -> bytes:
     """Return the key of `home`, making one at the first call; the caller holds the lock.
 
-    Raises: ConfigError for a file that is no key, IOFailed.
+    Raises: ConfigError for a file that is no key, or somebody else's; IOFailed.
     """
     path = home / KEY
     try:
         if not path.exists():
             _write_key(path, secrets.token_bytes(_KEY_BYTES))
+        _check_owner(path)
         found = path.read_bytes()
     except OSError as error:
         raise IOFailed(f"{path} cannot be read: {error.strerror}") from None
@@ -93,6 +115,18 @@ def key(home: Path) -> bytes:
             remedy="restore it from a backup; without it every record gets another id",
         )
     return found
+
+
+def _check_owner(path: Path) -> None:
+    """Refuse a key that somebody else made. Raises: ConfigError, OSError."""
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(f"{path} is no plain file", remedy="restore the key from a backup")
+    if found.st_uid != os.geteuid():
+        raise ConfigError(
+            f"{path} belongs to another user, who knows it",
+            remedy="restore your own from a backup, or remove it: every record then gets another id",
+        )
 
 
 def _write_key(path: Path, content: bytes) -> None:

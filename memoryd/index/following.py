@@ -204,6 +204,7 @@ class Following:
             seen = identity.look(file)
         except OSError:
             return  # the next sweep tells what became of it
+        self._sizes[key] = seen.size
         replaced = known is not None and sweeping.another_file(seen, known)
         if replaced and file.whole is None:
             self.sweep()  # where is the one that was here?
@@ -279,7 +280,7 @@ class Following:
         just, known = self._just.get(key), self.catalogue.known.get(key)
         read = just.seen if just is not None else None if known is None else known.seen
         try:
-            return identity.look(file) != read
+            return read is None or identity.differs(identity.look(file), read)
         except OSError:
             return False
 

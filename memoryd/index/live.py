@@ -13,7 +13,7 @@ import apsw
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
-from memoryd.index import deciding, forgetting, opening, purging, schema, swap
+from memoryd.index import deciding, forgetting, opening, purging, room, schema, swap
 from memoryd.index.catalogue import Known
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
@@ -90,7 +90,8 @@ class Index:
         """Read what has changed, as far as the budget goes, in one transaction.
 
         Returns what it came to, and whether to call again at once. A full, failing or busy disk takes
-        everything back and raises nothing: `wait` says when to try again, `status` what it was.
+        everything back, a nearly full one lets nothing begin, and neither raises anything: `wait` says when to
+        try again, `status` what it was.
         """
         if self._following is None or self.wait() != 0.0:
             return Counts(), False
@@ -98,8 +99,11 @@ class Index:
             self._check_file()
             self._take_retold(self._following)
             self._following.writer.listened = self.listened
-            counts = self._following.catch_up(budget or Budget())
+            scarce = room.lacking(self.settings.home)
+            counts = Counts() if scarce else self._following.catch_up(budget or Budget())
             self._following.purge()
+            if scarce:
+                raise scarce
         except MemorydError as error:
             self._failed(error)
             return Counts(), False
@@ -185,6 +189,7 @@ class Index:
         try:
             self._check_file()
             self._check_content()
+            room.check(self.settings.home)
             self._following.sweep()
             with db.translated():
                 self._following.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -241,6 +246,7 @@ class Index:
             following.pending.held,
             following.writer.floors.unreadable,
             following.purging,
+            swap.wal_bytes(self.settings.path),
         )
 
     def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:
@@ -260,7 +266,7 @@ class Index:
             swap.remove(temp)
             self._resume(gate)
             raise
-        self._file = self._seen()
+        self._files = opening.files(self.settings.path)
         self.why, self._fault, self._wait, self._retry_at = "", None, 0.0, 0.0
         self.sweep()
         self.catch_up()  # what was written since the last round, so that nothing seems to go back
@@ -285,23 +291,16 @@ class Index:
         self._following = None if connection is None else Following(self.settings, connection)
         if self._following is not None:
             deciding.settled(self._following)
-        self._file = self._seen()
-
-    def _seen(self) -> tuple[int, int]:
-        """Return which file is at the index's path; (0, 0) for none."""
-        try:
-            status = self.settings.path.stat()
-        except OSError:
-            return 0, 0
-        return status.st_dev, status.st_ino
+        self._files = opening.files(self.settings.path)
 
     def _check_file(self) -> None:
-        """Open again what somebody put in the place of our file; what we wrote since is lost then."""
-        if self._following is not None and self._seen() != self._file:
+        """Begin anew where somebody removed our file. Raises: db.Damaged where somebody replaced it."""
+        path = self.settings.path
+        if self._following is not None and not opening.still_there(path, self._files):
             self._open_again()
 
     def _check_content(self) -> None:
-        """Open again what somebody copied over our file, which only a new connection can see."""
+        """See what somebody copied over our file, as only a new connection can. Raises: db.Damaged."""
         if self._following is None:
             return
         connection = db.reader(self.settings.path)
@@ -310,7 +309,7 @@ class Index:
         finally:
             connection.close()
         if generation != self._following.meta.generation:
-            self._open_again()
+            raise opening.replaced()
 
     def _open_again(self) -> None:
         """Take a new connection; where there is none to be had, keep the old one and raise why."""

@@ -7,9 +7,10 @@ touched; limits to projects and trust are in every statement's own condition.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Literal, NamedTuple, cast
 
 import apsw
@@ -58,18 +59,18 @@ class Match(NamedTuple):
 
 
 class Look(NamedTuple):
-    """How to look for rows of one class.
+    """How to look for rows.
 
     `match`: an FTS5 expression of quoted strings. `score`: the loaded function (`Scorer.load`), for
-    relevance. `depth`: how many to return, first by `order`. `newest`: above 0, only so many of the rows
-    read last are looked at.
+    relevance. `depth`: how many rows of a class to return, first by `order`. `newest`: by class, above 0,
+    only so many of the rows read last are looked at.
     """
 
     match: str
     score: str
     order: Order
     depth: int
-    newest: int = 0
+    newest: Sequence[int] = ()
 
 
 class LogName(NamedTuple):
@@ -148,23 +149,46 @@ def levels(reader: Reader, scope: Scope) -> range:
     return range(min(scope.level, reader.classes.top) + 1)
 
 
-def matches(reader: Reader, level: int, look: Look, seen: Where) -> list[Match]:
-    """Return the first rows of one class that match and that may be `seen`, as `look` says.
+def matches(
+    reader: Reader, levels: Sequence[int], look: Look, seen: Where
+) -> dict[int, list[Match]]:
+    """Return the first rows of each of `levels` that match and that may be `seen`, as `look` says.
 
     Rows equal in what they are ordered by come in any order.
     """
-    first, second = _ORDERS[look.order]
-    first = first.replace("{score}", f"{look.score}(ft_{level}, {LENGTH})")
+    found: dict[int, list[Match]] = {level: [] for level in levels}
+    newest = [look.newest[level] if look.newest else 0 for level in levels]
+    sql = _statement(tuple(levels), look.score, look.order, tuple(map(bool, newest)), seen.sql)
+    values: Values = {"match": look.match, "depth": look.depth, **seen.values}
+    values |= {f"newest_{level}": many for level, many in zip(levels, newest, strict=True)}
+    for match in map(Match._make, reader.connection.execute(sql, values)):
+        found[match.level].append(match)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _statement(
+    levels: tuple[int, ...], score: str, order: Order, newest: tuple[bool, ...], seen: str
+) -> str:
+    """Return one statement for all classes: a small question costs as much to start as to answer."""
+    parts = (
+        _of_class(level, score, order, newest=bounded, seen=seen)
+        for level, bounded in zip(levels, newest, strict=True)
+    )
+    return " UNION ALL ".join(f"SELECT * FROM ({part})" for part in parts)
+
+
+def _of_class(level: int, score: str, order: Order, *, newest: bool, seen: str) -> str:
+    first, second = _ORDERS[order]
+    first = first.replace("{score}", f"{score}(ft_{level}, {LENGTH})")
     sql = (
         f"SELECT {first} AS first, {second} AS second, r.log, r.n, r.block, r.id, {level}"
         f" FROM ft_{level} f CROSS JOIN row_{level} r ON r.id = f.rowid"
-        f" WHERE f.ft_{level} MATCH :match{seen.sql}"
+        f" WHERE f.ft_{level} MATCH :match{seen}"
     )
-    if look.newest:
-        sql = f"SELECT * FROM ({sql} ORDER BY f.rowid DESC LIMIT :newest)"
-    sql = f"{sql} ORDER BY first, second LIMIT :depth"
-    values = {"match": look.match, "depth": look.depth, "newest": look.newest, **seen.values}
-    return [*map(Match._make, reader.connection.execute(sql, values))]
+    if newest:
+        sql = f"SELECT * FROM ({sql} ORDER BY f.rowid DESC LIMIT :newest_{level})"
+    return f"{sql} ORDER BY first, second LIMIT :depth"
 
 
 def logs(reader: Reader, ids: Iterable[int]) -> dict[int, LogName]:

@@ -151,6 +151,14 @@ def beside(path: Path) -> tuple[Path, ...]:
     return path, *(path.with_name(path.name + suffix) for suffix in db.SIDECARS)
 
 
+def wal_bytes(path: Path) -> int:
+    """Return how long a database's write-ahead log is; it is asked for by name and not opened."""
+    try:
+        return beside(path)[1].stat().st_size
+    except OSError:
+        return 0
+
+
 def remove(path: Path) -> None:
     """Remove a database that nobody has open, with its sidecars."""
     for part in beside(path):

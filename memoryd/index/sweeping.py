@@ -109,7 +109,7 @@ def settle(settings: Settings, writer: Writer, catalogue: Catalogue, found: Foun
     for key, known in list(catalogue.known.items()):
         if key not in found.files:
             sweep.without_file(key, known)
-        elif key not in found.changed:
+        elif key not in found.changed or not identity.differs(found.sizes[key], known.seen):
             sweep.with_file(key, known)
         elif known.state == table.LIVE and another_file(found.sizes[key], known):
             sweep.moved(key, known)
@@ -266,6 +266,7 @@ class _Sweep:
         if log is not None:
             self.delete(log.id)
             self.forget(log.key)
+            self.found.changed.pop(log.key, None)
             log.state, log.indexed, log.left_out = state, 0, 0
             table.store(self.writer.connection, log)
             self.settled.logs.append(log)
@@ -309,7 +310,7 @@ def must_be_read(settings: Settings, known: Known | None, file: LogFile, seen: S
         case table.GONE:
             return True
         case table.EXPIRED:
-            return seen != known.seen or _age(known) >= oldest
+            return identity.differs(seen, known.seen) or _age(known) >= oldest
     other = another_file(seen, known) or (file.whole is None and seen.size < known.offset)
     return other or not excluded(file.root.exclude, known.project)
 

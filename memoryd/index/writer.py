@@ -184,8 +184,9 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
         turn.ear.finish()
     log.label = folding.state.label
     log.peak = log.peak.join(log.label)
-    log.seen = seen
-    log.marks = identity.marks(handle, log.position.offset, whole=turn.whole)
+    log.seen = seen if turn.whole else identity.grown_old(seen)
+    offset = log.position.offset
+    log.marks = identity.marks(handle, offset, whole=True) if turn.whole else turn.ends.marks()
     log.indexed += counts.indexed
     log.left_out += counts.left_out
     log.unreadable += counts.unreadable
@@ -278,6 +279,7 @@ def _read(
         for record in batch.records:
             index_record(writer, turn, record)
         log.position = batch.position
+        turn.ends.add(batch.first, batch.last)
         if excluded(file.root.exclude, log.project):
             _exclude(writer, turn)
             return False
@@ -321,17 +323,17 @@ def _exclude(writer: Writer, turn: Turn) -> None:
         turn.heard = []
 
 
-def _goes_on(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the file is the one that was read so far, under the overrides that it has now."""
+def _as_ruled(writer: Writer, log: Log) -> bool:
+    """Say whether a log was read under the overrides that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
         return False
-    if log.forgot != writer.tombs.mark(log.key):
-        return False
-    return log.position.offset == 0 or same_so_far(file, log, handle, seen)
+    return log.forgot == writer.tombs.mark(log.key)
 
 
-def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> Log:
+def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, *, same: bool) -> Log:
     """Delete what the index has of a log and return its row as it is before the first record.
+
+    `same`: the file starts with what was read of it.
 
     Raises: OSError, also where a floor cannot be written: then nothing of this turn may be committed.
     """
@@ -339,7 +341,7 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
     writer.kin.drop(log.key)
     table.delete(writer.connection, log.id, len(writer.settings.classes))
     fresh = _new_log(writer, file, log.id)
-    if log.position.offset and same_so_far(file, log, handle, seen):
+    if log.position.offset and same:
         return fresh
     settings = writer.settings
     if not label_at_end(settings, file, fresh.label, handle).covers(log.peak):
@@ -365,11 +367,14 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
     """Return the turn of a log as it goes on, or as it starts over."""
     log, anew = progress(writer, file, number), False
-    if not _goes_on(writer, file, log, handle, seen):
-        anew = log.position.offset > 0 and not same_so_far(file, log, handle, seen)
-        log = _start_over(writer, file, log, handle, seen)
+    ends = identity.Ends.of(handle, log.position.offset)
+    same = log.position.offset == 0 or same_so_far(file, log, handle, seen, ends)
+    if not (same and _as_ruled(writer, log)):
+        anew, ends = not same, identity.Ends()
+        log = _start_over(writer, file, log, handle, same=same)
     ear = Listener(writer.kin, log, file.adapter)
     turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, anew=anew)
+    turn.ends = ends
     turn.heard, turn.whole = [] if writer.listened else None, file.whole is not None
     turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
     return turn

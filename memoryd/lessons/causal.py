@@ -23,7 +23,8 @@ _STEP = 90
 
 _LOOKING = frozenset(
     "ls cat head tail less more grep rg find fd tree pwd echo which wc file stat env printenv whoami date "
-    "sleep true clear history".split()
+    "sleep true clear history strings open goto scroll_up scroll_down search_dir search_file find_file "
+    "decompile".split()
 )
 _GIT_LOOKING = frozenset(("git", word) for word in "status log diff show branch".split())
 
@@ -109,12 +110,12 @@ def link_later(connection: apsw.Connection, seen: Seen, error: str) -> None:
 def _known(
     connection: apsw.Connection, success: Success, failure: tuple[str, int], label: Label
 ) -> tuple[int, str, int] | None:
-    """Return row, session and time of a fix between the failure and the success that readers of `label` see too."""
+    """Return row, session and time of a fix by the same call since the failure that readers of `label` see too."""
     error, failed_at = failure
     found = connection.execute(
         "SELECT row, session, at FROM fix WHERE fingerprint = ? AND project = ? AND at >= ? AND at <= ? "
-        "AND level <= ? AND untrusted <= ? ORDER BY at DESC LIMIT 1",
-        (error, success.project, failed_at, success.at, *label),
+        "AND coalesce(call, ?) = ? AND level <= ? AND untrusted <= ? ORDER BY at DESC LIMIT 1",
+        (error, success.project, failed_at, success.at, *[success.fingerprint] * 2, *label),
     )
     return next(((int(row), str(session), int(at)) for row, session, at in found), None)
 
@@ -141,9 +142,9 @@ def _fix(
     error, failed_at = failure
     args = steps(connection, success, failed_at, label)
     connection.execute(
-        "INSERT INTO fix(fingerprint, project, session, at, args, level, untrusted) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (error, success.project, success.session, success.at, args, *label),
+        "INSERT INTO fix(fingerprint, project, session, at, args, level, untrusted, call) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (error, success.project, success.session, success.at, args, *label, success.fingerprint),
     )
     _withdraw(connection, success, error, label)
     _credit_all(connection, error, success.project, label)
@@ -162,12 +163,13 @@ def _credit_all(connection: apsw.Connection, error: str, project: str, label: La
 
 
 def _withdraw(connection: apsw.Connection, success: Success, error: str, label: Label) -> None:
-    """Take back what was credited to a later success, read before this one, without a failure in between."""
+    """Take back what was credited to a later success of this call, read before it, without a failure in between."""
     connection.execute(
         "DELETE FROM fix WHERE fingerprint = ?1 AND project = ?2 AND at > ?3 "
-        "AND level >= ?4 AND untrusted >= ?5 AND NOT EXISTS (SELECT 1 FROM call WHERE ok = 0 "
-        "AND error = ?1 AND call.project = ?2 AND call.at > ?3 AND call.at <= fix.at)",
-        (error, success.project, success.at, *label),
+        "AND level >= ?4 AND untrusted >= ?5 AND coalesce(call, ?6) = ?6 AND NOT EXISTS (SELECT 1 "
+        "FROM call WHERE ok = 0 AND error = ?1 AND call.project = ?2 AND call.at > ?3 "
+        "AND call.at <= fix.at AND (fix.call IS NULL OR call.fingerprint = ?6))",
+        (error, success.project, success.at, *label, success.fingerprint),
     )
 
 

@@ -15,7 +15,7 @@ import msgspec
 from memoryd import redact
 from memoryd.labels import Label
 from memoryd.lessons import fingerprint
-from memoryd.lessons.failure import Outcome, shell_like
+from memoryd.lessons.failure import Outcome, shell_like, shows
 from memoryd.records import Called, Record, Returned, Said, values
 
 OUTCOMES: dict[bool | None, Outcome] = {ok: Outcome(ok) for ok in (None, True, False)}
@@ -129,6 +129,8 @@ class Pairing:
                     made.append(Made(record.n, record.ts, item, self.project, label))
             for one in record.items:
                 if type(one) is Returned and (call := self._called(one.call, new)) is not None:
+                    if one.ok is None and one.told is None:
+                        continue  # answered, and nobody can say how
                     whose = (self.session, self.project)
                     answers.append(Answer(call, one, after, record.ts, now, *whose))
         # Most calls are such: nothing ever reads what they were about.
@@ -168,7 +170,9 @@ class Pairing:
         return Seen(
             self.log, n, block, session, project, tool, about, same, now if at is None else at,
             OUTCOMES[ok],
-            told(result.told) if ok is False or (ok is None and shell_like(tool)) else "",
+            told(result.told)
+            if ok is False or (ok is None and shell_like(tool) and not shows(about))
+            else "",
             label if label == after else label.join(after),
         )  # fmt: skip
 

@@ -22,6 +22,10 @@ GENERIC = {
 }
 """The suggestion of a coarse type; a lesson with no better one is not worth a place in a prompt."""
 
+_OF_ITS_FAILURE = (
+    "content", "tool", "session", "call", "call_fingerprint", "error_type", "first_line", "code", "hint",
+    "suggestion", "created_at",
+)  # fmt: skip
 _AGAIN = 60_000
 _MOST_COMMAND = 80
 
@@ -37,7 +41,7 @@ def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: st
     for lesson in known:
         if seen.label.covers(lesson.label) and lesson.status == "active":
             _count_again(connection, seen, error)
-            return lesson
+            return _retell(connection, lesson, _lesson(seen, failure, error))
     here = [lesson for lesson in known if lesson.label == seen.label]
     if not here:
         return row.insert(connection, _lesson(seen, failure, error))
@@ -55,6 +59,18 @@ def _count_again(connection: apsw.Connection, seen: Seen, error: str) -> None:
         (error, seen.at - _AGAIN, seen.at, seen.at, seen.log, seen.n, seen.block),
     ).get
     settings.count(connection, "reflections_throttled" if recent else "duplicate_suppressions")
+
+
+def _retell(connection: apsw.Connection, known: Lesson, told: Lesson) -> Lesson:
+    """Let a lesson speak of the earliest failure that its own readers may see: logs are read in no order.
+
+    Its id stays: somebody may have been told of it.
+    """
+    first = (known.created_at, known.call or "") <= (told.created_at, told.call or "")
+    if first or told.label != known.label:
+        return known
+    row.update(connection, known.row, **{name: getattr(told, name) for name in _OF_ITS_FAILURE})
+    return row.select(connection, "row = ?", (known.row,))[0]
 
 
 def _revive(connection: apsw.Connection, lesson: Lesson, seen: Seen) -> Lesson:

@@ -173,15 +173,8 @@ def _depths(asked: Asked, place: Place) -> tuple[int, ...]:
 def _merged(asked: Asked, way: Plan, score: str, depth: int) -> tuple[Merged, bool]:
     """Return the best rows of all classes, and whether a class had more of them than were ranked."""
     most = shares(asked.sizes, way.newest if asked.ask.order == "relevance" else 0)
-    found = {
-        level: search.matches(
-            asked.reader,
-            level,
-            search.Look(way.match, score, asked.ask.order, depth, most[level]),
-            asked.seen,
-        )
-        for level in way.levels
-    }
+    wanted = search.Look(way.match, score, asked.ask.order, depth, most)
+    found = search.matches(asked.reader, way.levels, wanted, asked.seen)
     merged = merge(found.values(), depth)
     logs = tied(merged.matches)
     if logs:

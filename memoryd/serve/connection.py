@@ -44,6 +44,7 @@ QUEUED = protocol.MAX_ANSWER
 _BREATH = 64
 """Messages taken in one go before other tasks get their turn."""
 _RETRY_MS = 50
+_NO_MEMORY_RETRY_MS = 1_000
 
 log = structlog.get_logger()
 
@@ -248,8 +249,13 @@ class Connection:
 
     def _known(self, error: Exception, method: str) -> MemorydError:
         """Return what the peer is told of `error`: never the words of an exception that is no refusal."""
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
+        error = _gravest(error)
+        if isinstance(error, MemoryError):
+            return Busy(
+                "there is no memory for that now",
+                remedy="ask for less, or later",
+                retry_after_ms=_NO_MEMORY_RETRY_MS,
+            )
         if isinstance(error, MemorydError) and not isinstance(error, Internal):
             return error
         error_id = secrets.token_hex(4)
@@ -342,3 +348,11 @@ class Connection:
             if self._jobs or self._asker.told:
                 self._heard = trio.current_time()
         self._nursery.cancel_scope.cancel()
+
+
+def _gravest(error: Exception) -> Exception:
+    """Return the one error of a group that its asker is told: a fault of ours before any refusal."""
+    if not isinstance(error, ExceptionGroup):
+        return error
+    each = [_gravest(inner) for inner in error.exceptions]
+    return next((one for one in each if not isinstance(one, MemorydError)), each[0])

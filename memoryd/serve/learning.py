@@ -320,7 +320,8 @@ class Learner:
                 lesson.end()
                 self._rested(clean(heard.session), ts)
             last = last if ts is None else max(ts, last or ts)
-            lesson.add(heard, last or told.written)
+            # Where a log tells no times at all, its order is still that of its records.
+            lesson.add(heard, last or told.written + record.n)
             if record.rest is not None:
                 lesson.end()
                 ended = record.rest == "end"

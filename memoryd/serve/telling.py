@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from memoryd import db
 from memoryd.clock import rfc3339
 from memoryd.index import Counts, Known, Progress, Status
 from memoryd.serve.connection import Traffic
@@ -111,9 +112,15 @@ def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:
 
 
 def faults(
-    status: Status, *, reads_missing: int, unwatched: str, notes: str = "", lessons: str = ""
+    status: Status,
+    *,
+    reads_missing: int,
+    unwatched: str,
+    notes: str = "",
+    lessons: str = "",
+    configuration: str = "",
 ) -> list[Fault]:
-    """Return what is wrong with the index, its logs, the read log, the notes and the lessons."""
+    """Return what is wrong with the index, its logs, the read log, notes, lessons, and what was to be taken over."""
     found: list[Fault] = []
     if status.fault:
         found.append(
@@ -134,6 +141,13 @@ def faults(
                 "take them out: a kill cut them short, and nothing was done by them",
             )
         )
+    if status.wal_bytes > 2 * db.WAL_MOST:
+        found.append(
+            Fault(
+                "somebody has the index open and holds on to an old state of it",
+                "close what reads memory.sqlite3 (`fuser` names it); its -wal grows meanwhile",
+            )
+        )
     if reads_missing:
         found.append(
             Fault(
@@ -145,6 +159,13 @@ def faults(
         found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
     if lessons:
         found.append(Fault(f"nothing is learned: {lessons}", "see the daemon's log"))
+    if configuration:
+        found.append(
+            Fault(
+                f"the configuration on disk is not the one that is served: {configuration}",
+                "mend it (`memoryd --check-config`), then send SIGHUP again",
+            )
+        )
     if unwatched:
         found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
     return found

@@ -118,7 +118,7 @@ def whole(world):
 
 @pytest.mark.parametrize("number", ["1", "3"])
 @pytest.mark.parametrize("point", CATCH_UP)
-def test_killed_while_it_catches_up(world, point, number):
+def test_killed_while_it_catches_up_t34_s11(world, point, number):
     with Process("follow", world, point, number) as process:
         assert process.killed()
     with (world.logs / "1.jsonl").open("ab") as file:
@@ -138,7 +138,7 @@ def test_killed_while_it_rebuilds_and_swaps_r01(world, point):
     whole(world)
 
 
-def test_killed_between_a_floor_and_its_rows(world):
+def test_killed_between_a_floor_and_its_rows_t35(world):
     whole(world)
     (world.logs / "2.jsonl").write_bytes(encoded(*dated(claude_user("laundered"))))
     with Process("follow", world, "catch-up: floor written") as process:

@@ -7,7 +7,8 @@ import pathlib
 
 import pytest
 
-from memoryd.index import Budget, Counts, catch_up, following, writer
+from memoryd import points
+from memoryd.index import Budget, Counts, catch_up, following, identity, writer
 from memoryd.sources import discover
 from tests.support.indexing import World, bump, dumped
 from tests.support.logs import (
@@ -46,6 +47,12 @@ def owner(*words, start=0):
 @pytest.fixture
 def log(world):
     return world.logs / "a.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def nobody_observes():
+    yield
+    points.observe(None)
 
 
 def test_each_record_is_indexed_with_its_place_time_and_label(world, log):
@@ -133,7 +140,7 @@ def test_a_line_cut_by_a_restart_is_indexed_once_t02(world, log):
         pytest.param(b'{"type":' + b"[" * 10_000, id="t11-deep"),
     ],
 )
-def test_a_bad_line_is_counted_and_taints_what_follows(world, log, bad):
+def test_a_bad_line_is_counted_and_taints_what_follows_t03_t04_t07_t11_t12(world, log, bad):
     write(log, *owner("before"), bad, *owner("after"))
     with world.index('[index]\nmax_class = "secret"\n' + world.toml) as index:
         counts = catch_up(index)
@@ -267,6 +274,48 @@ def test_a_log_rewritten_at_one_end_only_is_noticed_t18(world, log, changed):
         assert len(dumped(index)) == 4
 
 
+def test_a_log_rewritten_between_its_first_reading_and_its_marks_is_noticed_t18(world, log):
+    write(log, *owner("one", "two"))
+    other = log.read_bytes().replace(b"one", b"ONE").replace(b"two", b"TWO")
+
+    def rewrite(point):
+        if point == "catch-up: rows added":
+            points.observe(None)
+            log.write_bytes(other)
+
+    with world.index() as index:
+        points.observe(rewrite)
+        catch_up(index)
+        assert texts(dumped(index)) == ["one", "two"]
+        bump(log)
+        catch_up(index)
+        assert texts(dumped(index)) == ["ONE", "TWO"]
+        assert dumped(index) == world.fresh()
+
+
+def test_a_log_rewritten_within_the_grain_of_the_file_systems_clock_is_noticed_t18(
+    world, log, monkeypatch
+):
+    write(log, *owner("one", "two"))
+    tick = log.stat().st_mtime_ns
+    monkeypatch.setattr(identity, "now_ms", lambda: tick // 1_000_000 + 3)
+    with world.index() as index:
+        catch_up(index)
+        log.write_bytes(log.read_bytes().replace(b"two", b"TWO"))
+        os.utime(log, ns=(tick, tick))
+        index.changed([log])
+        catch_up(index)
+        assert texts(dumped(index)) == ["one", "TWO"]
+        monkeypatch.setattr(identity, "now_ms", lambda: tick // 1_000_000 + 1_000)
+        catch_up(index)
+        log.write_bytes(b"read no more than it must be\n" * 20)
+        os.utime(log, ns=(tick, tick))
+        os.truncate(log, known_size := index.logs()[0].seen.size)
+        assert log.stat().st_size == known_size
+        os.utime(log, ns=(tick, tick))
+        assert catch_up(index) == Counts()  # size and time are what they were, a second later
+
+
 def test_a_log_copied_and_truncated_goes_on_under_its_name_and_the_copy_is_a_log_t19(world, log):
     write(log, *owner("one", "two"))
     with world.index() as index:
@@ -389,7 +438,7 @@ def _failing(path, number):
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO], ids=["t27-eacces", "t28-eio"])
-def test_a_log_that_cannot_be_read_waits_is_named_and_delays_no_other(
+def test_a_log_that_cannot_be_read_waits_is_named_and_delays_no_other_t27_t28(
     world, log, monkeypatch, number
 ):
     clock = [1000.0]

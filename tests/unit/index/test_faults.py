@@ -1,4 +1,4 @@
-"""Reads, writes and syncs that fail, one after the other, once and for ever (S02, S03, R02).
+"""Reads, writes and syncs that fail, one after the other, once and for ever (S01, S02, S03, R02).
 
 A file system of our own lies between SQLite and the disk; its Nth call fails. Whatever fails, what was
 committed stays, no row is without its progress, and when the disk is well again the index catches up.
@@ -7,16 +7,23 @@ committed stays, no row is without its progress, and when the disk is well again
 import errno
 import sys
 
-import apsw
 import pytest
 
+from memoryd import db
 from memoryd.errors import MemorydError
 from memoryd.index import Rebuild, catch_up, live, schema
-from tests.support.indexing import dumped
+from tests.support.faulty import faulty
+from tests.support.indexing import dumped, lines
 from tests.support.logs import append, claude_user, dated, write
 
-NAME = "memoryd-faulty"
-CALLS = ("xWrite", "xSync", "xRead", "xTruncate")
+CALLS = (
+    ("xWrite", "io"),
+    ("xSync", "io"),
+    ("xRead", "io"),
+    ("xTruncate", "io"),
+    ("xWrite", "full"),
+    ("xRead", "short"),
+)
 
 
 LIMITED = """
@@ -27,63 +34,10 @@ runpy.run_module("memoryd.index", run_name="__main__")
 """
 
 
-class Faults:
-    """What fails: the call of this number, and with `sticky` every one after it."""
-
-    def __init__(self):
-        self.call, self.left, self.sticky = "", 0, False
-        self.fired = False
-
-    def arm(self, call, number, *, sticky):
-        self.call, self.left, self.sticky, self.fired = call, number, sticky, False
-
-    def rest(self):
-        self.call = ""
-
-    def check(self, call, extended):
-        if call != self.call:
-            return
-        self.left -= 1
-        if self.left == 0 or (self.left < 0 and self.sticky):
-            self.fired = True
-            error = apsw.IOError("faulty")
-            error.extendedresult = extended
-            raise error
-
-
 @pytest.fixture
 def faults():
-    faults, default = Faults(), apsw.vfs_names()[0]
-
-    class File(apsw.VFSFile):
-        def xWrite(self, data, offset):  # noqa: N802 - SQLite's own name
-            faults.check("xWrite", apsw.SQLITE_IOERR_WRITE)
-            return super().xWrite(data, offset)
-
-        def xRead(self, amount, offset):  # noqa: N802 - SQLite's own name
-            faults.check("xRead", apsw.SQLITE_IOERR_READ)
-            return super().xRead(amount, offset)
-
-        def xSync(self, flags):  # noqa: N802 - SQLite's own name
-            faults.check("xSync", apsw.SQLITE_IOERR_FSYNC)
-            return super().xSync(flags)
-
-        def xTruncate(self, size):  # noqa: N802 - SQLite's own name
-            faults.check("xTruncate", apsw.SQLITE_IOERR_TRUNCATE)
-            return super().xTruncate(size)
-
-    class FileSystem(apsw.VFS):
-        def __init__(self):
-            super().__init__(NAME, base=default, makedefault=True)
-
-        def xOpen(self, name, flags):  # noqa: N802 - SQLite's own name
-            return File(default, name, flags)
-
-    system = FileSystem()
-    yield faults
-    faults.rest()
-    system.unregister()
-    assert apsw.vfs_names()[0] == default
+    with faulty() as faults:
+        yield faults
 
 
 def owner(*words):
@@ -91,9 +45,9 @@ def owner(*words):
 
 
 @pytest.mark.parametrize("sticky", [False, True], ids=["once", "for-ever"])
-@pytest.mark.parametrize("call", CALLS)
-def test_whatever_call_fails_no_record_is_lost_and_none_is_there_twice_s03(
-    world, faults, monkeypatch, call, sticky
+@pytest.mark.parametrize(("call", "kind"), CALLS)
+def test_whatever_call_fails_no_record_is_lost_and_none_is_there_twice_s01_s03(
+    world, faults, monkeypatch, call, kind, sticky
 ):
     clock = [1000.0]
     monkeypatch.setattr(live, "monotonic", lambda: clock[0])
@@ -103,8 +57,13 @@ def test_whatever_call_fails_no_record_is_lost_and_none_is_there_twice_s03(
         for number in range(1, 12):
             before = dumped(index)
             append(log, *owner(*(f"word{number} " * 300 for _ in range(20))))
-            faults.arm(call, number, sticky=sticky)
+            faults.arm(call, number, sticky=sticky, kind=kind)
             catch_up(index)
+            if faults.fired and call == "xWrite" and sticky:
+                assert index.fault == ("disk_full" if kind == "full" else "io_error")
+                reader = db.reader(index.settings.path)  # which is served meanwhile
+                assert lines(reader) == before
+                reader.close()
             faults.rest()
             if faults.fired:
                 assert index.ready, index.why

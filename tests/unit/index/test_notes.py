@@ -59,7 +59,7 @@ def test_a_note_above_max_class_is_not_in_the_index(world, desk):
     assert b"xyzzy" not in world.settings().path.read_bytes()
 
 
-def test_notes_are_followed_through_every_edit(world, desk):
+def test_notes_are_followed_through_every_edit_n09(world, desk):
     with world.index() as index:
 
         def now() -> dict[str, tuple[str, bool, str]]:

@@ -150,7 +150,9 @@ def test_case_60_twenty_tainted_sessions_leave_nothing_but_proposals_and_inbox_n
 
 
 @pytest.mark.parametrize("content", [b"theirs\n", None])
-def test_case_59_an_outside_edit_is_shown_untrusted_and_waits_with_its_difference(desk, content):
+def test_case_59_an_outside_edit_is_shown_untrusted_and_waits_with_its_difference_n06(
+    desk, content
+):
     desk.create(A, "one\n")
     if content is None:
         desk.file(A).unlink()

@@ -249,7 +249,7 @@ async def test_a_log_that_is_not_read_so_far_or_not_known_is_behind_after_two_se
         assert hinted <= {"/logs/a.jsonl", "/logs/never.jsonl"}
 
 
-async def test_a_rebuild_takes_the_place_of_the_index(
+async def test_a_rebuild_takes_the_place_of_the_index_r11(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with keeping(monkeypatch, Fake()) as kept:

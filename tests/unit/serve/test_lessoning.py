@@ -324,7 +324,7 @@ async def test_a_proposal_follows_no_link(user_home: Path):
     assert said.startswith("bad_request")
 
 
-async def test_a_newer_database_is_refused_untouched_and_nothing_else_is(user_home: Path):
+async def test_a_newer_database_is_refused_untouched_and_nothing_else_is_u02(user_home: Path):
     settings = Logs(user_home).settings()
     path = settings.home / store.NAME
     connection = store.opened(path)
@@ -340,7 +340,7 @@ async def test_a_newer_database_is_refused_untouched_and_nothing_else_is(user_ho
     assert path.read_bytes() == before
 
 
-async def test_an_older_database_is_brought_up_to_date_with_a_copy_kept(user_home: Path):
+async def test_an_older_database_is_brought_up_to_date_with_a_copy_kept_u01(user_home: Path):
     settings = Logs(user_home).settings()
     path = settings.home / store.NAME
     db.create(path)

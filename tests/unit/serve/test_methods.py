@@ -161,7 +161,7 @@ async def test_hello_decides_how_errors_look(user_home: Path) -> None:
         assert (await here.refused("get", id="x")).startswith("not_found: ")
 
 
-async def test_hello_refuses_a_version_that_is_not_spoken(user_home: Path) -> None:
+async def test_hello_refuses_a_version_that_is_not_spoken_p14(user_home: Path) -> None:
     async with desk(user_home) as here:
         assert (await here.refused("hello", protocol=2)).startswith("bad_request: protocol 2")
 
@@ -349,7 +349,7 @@ async def test_case_32_a_session_of_hidden_rows_alone_is_in_no_listing_and_no_co
         " ".join(f"t{number}" for number in range(700)),
     ],
 )
-async def test_case_33_no_query_is_the_search_engine_s_own_syntax(
+async def test_case_33_no_query_is_the_search_engine_s_own_syntax_s17(
     user_home: Path, query: str
 ) -> None:
     async with desk(user_home) as here:
@@ -360,7 +360,7 @@ async def test_case_33_no_query_is_the_search_engine_s_own_syntax(
         assert len((await here.ask("recall", query="retry"))["hits"]) == 3
 
 
-async def test_case_34_an_answer_carries_the_label_that_its_reader_takes_on(
+async def test_case_34_an_answer_carries_the_label_that_its_reader_takes_on_v12(
     user_home: Path,
 ) -> None:
     async with desk(user_home) as here:
@@ -541,7 +541,7 @@ async def test_a_dump_goes_on_by_cursor_and_holds_every_row(
         assert (await here.refused("dump", cursor="made up")).startswith("conflict: ")
 
 
-async def test_a_dump_cursor_of_an_index_that_was_replaced_is_a_conflict(
+async def test_a_dump_cursor_of_an_index_that_was_replaced_is_a_conflict_p27(
     user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dumping, "PAGE_BYTES", 200)
@@ -564,7 +564,7 @@ def folders(user_home: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("hidden", [1, 500])
-async def test_hidden_rows_change_no_byte_of_any_answer(
+async def test_hidden_rows_change_no_byte_of_any_answer_v10(
     folders: tuple[Path, Path], hidden: int
 ) -> None:
     questions: list[tuple[str, dict[str, Any]]] = [

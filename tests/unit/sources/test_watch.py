@@ -174,7 +174,7 @@ def overflow(folder: Path) -> None:
             two.write(b"x")
 
 
-async def test_a_queue_that_overflows_makes_everything_change(watcher: Watcher, root: Path):
+async def test_a_queue_that_overflows_makes_everything_change_t30(watcher: Watcher, root: Path):
     overflow(root)
     await told_until(watcher, lambda seen: EVERYTHING in seen)
 
@@ -200,7 +200,7 @@ async def test_events_that_never_cease_do_not_put_off_the_sweep(root: Path, mock
 @pytest.mark.parametrize(
     ("number", "word"), [(errno.EMFILE, "max_user_instances"), (0, "this system has no inotify")]
 )
-async def test_without_inotify_the_clock_alone_tells_and_the_reason_is_said(
+async def test_without_inotify_the_clock_alone_tells_and_the_reason_is_said_t30(
     root: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock, number: int, word: str
 ):
     def refused(self: Inotify) -> None:
@@ -219,7 +219,7 @@ async def test_without_inotify_the_clock_alone_tells_and_the_reason_is_said(
             assert (watcher.mode, watcher.reason) == ("inotify", "")
 
 
-async def test_when_watches_are_used_up_the_rest_is_polled(
+async def test_when_watches_are_used_up_the_rest_is_polled_t30(
     root: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ):
     add = Inotify.add
@@ -240,7 +240,7 @@ async def test_when_watches_are_used_up_the_rest_is_polled(
         assert trio.current_time() - began <= 1
 
 
-async def test_a_new_folder_without_a_watch_left_is_polled_from_then_on(
+async def test_a_new_folder_without_a_watch_left_is_polled_from_then_on_t30(
     watcher: Watcher, root: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def used_up(self: Inotify, folder: Path, mask: int, *, follow: bool = False) -> int:
