@@ -183,6 +183,8 @@ def take(browser: Browser, lessons: list[str], to: Path) -> list[Path]:
             "document.activeElement.blur(); document.querySelector('.history details')?.toggleAttribute('open')"
         )
         browser.until(lambda: not browser.all("main .waiting"))
+        if name.startswith("search"):
+            browser.one(".hit")
         shot(browser, to / f"{name}.png")
         made.append(to / f"{name}.png")
     return made

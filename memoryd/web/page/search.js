@@ -110,7 +110,10 @@ export async function search(main, { params, signal }) {
     h("details", { class: "more-filters", open: window.innerWidth >= 760 }, h("summary", {}, "Filters"),
       filters(params, [...new Set(names)], sources)));
   fill(main, h("h1", { class: "unseen" }, "Search"), form, told, hits, more);
-  if (window.innerWidth >= 760) field.focus();
+  if (window.innerWidth >= 760) {
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  }
 
   let pause = 0;
   let asking = new AbortController();

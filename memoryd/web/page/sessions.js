@@ -7,6 +7,8 @@ import { called, classNames, counted, empty, folded, heading, kind, label, level
 
 const PAGE = 200;
 const MOST_PAGES = 25;
+/** How long a title is that memoryd has cut. */
+const CUT = 120;
 
 export async function sessions(main, context) {
   if (context.rest.length) await one(main, context, context.rest[0]);
@@ -40,7 +42,7 @@ async function listing(main, { params, signal }) {
 
 function row(told) {
   return h("li", {}, h("a", { class: "card", href: at(["sessions", told.session], { source: told.source }), "data-item": true },
-    h("span", { class: "title", dir: "auto" }, told.title ? line(told.title, 140) : "(no words of yours)"),
+    h("span", { class: "title", dir: "auto" }, told.title ? `${line(told.title, 140)}${told.title.length >= CUT ? "…" : ""}` : "(no words of yours)"),
     h("span", { class: "meta" }, label(told, true), h("span", { class: "soft" }, when(told.last_ts)),
       h("span", { class: "soft" }, project(told.project)), h("span", { class: "soft" }, told.source),
       h("span", { class: "soft" }, counted(told.rows, "record")))));

@@ -1,16 +1,21 @@
-"""Sockets of the page: loopback alone, its owner alone, and what is said when they cannot be had."""
+"""Sockets of the page: loopback alone, its owner alone, what is said when they cannot be had; and the server itself."""
 
 import socket
 import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import hypercorn.trio
 import pytest
+import trio
 
 from memoryd import __main__ as program
 from memoryd.errors import BadRequest, IOFailed
-from memoryd.web import serving
-from memoryd.web.app import Door
-from memoryd.web.guard import Keys
+from memoryd.web import guard, serving
+from memoryd.web.app import Door, application
+from memoryd.web.guard import KEY_HEADER, Keys
 
 KEYS = Keys("the-token", "the-cookie", "the-key")
 
@@ -124,3 +129,78 @@ def test_a_slip_on_the_command_line_is_usage(
 def test_a_port_and_a_path_are_not_both_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["web", "--port", "1", "--unix", "x"]) == 2
     assert "not both" in capsys.readouterr().err
+
+
+class Slow:
+    """A daemon that never answers; `left` is set once a question is taken back."""
+
+    def __init__(self) -> None:
+        self.server: dict[str, Any] = {}
+        self.asked, self.left = trio.Event(), trio.Event()
+
+    async def call(self, _method: str, /, **_args: Any) -> Any:
+        self.asked.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.left.set()
+
+
+@asynccontextmanager
+async def served(memory: Slow) -> AsyncIterator[int]:
+    """The real server on a free port."""
+    listening = serving.on_loopback(0)
+    port = int(listening.getsockname()[1])
+    stop = trio.Event()
+    app: Any = application(memory, Door(KEYS, port))
+    async with trio.open_nursery() as nursery:
+        config = serving.configured(listening)
+        nursery.start_soon(
+            lambda: hypercorn.trio.serve(app, config, shutdown_trigger=stop.wait, mode="asgi")
+        )
+        yield port
+        stop.set()
+
+
+async def test_the_real_server_sends_our_headers_and_no_name_of_its_own() -> None:
+    with trio.fail_after(10):
+        async with served(Slow()) as port:
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            await stream.send_all(
+                b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % port
+            )
+            told = b"".join([chunk async for chunk in stream]).decode().lower()
+            await stream.aclose()
+    head = told.partition("\r\n\r\n")[0]
+    assert head.startswith("http/1.1 404")
+    for name, value in guard.HEADERS.items():
+        assert f"\r\n{name}: {value.lower()}" in head
+    assert "\r\nserver:" not in head
+
+
+async def test_a_browser_that_hangs_up_takes_its_question_back() -> None:
+    memory = Slow()
+    with trio.fail_after(10):
+        async with served(memory) as port:
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            lines = (
+                "GET /api/status HTTP/1.1",
+                f"Host: 127.0.0.1:{port}",
+                f"Cookie: memoryd-{port}=the-cookie",
+                f"{KEY_HEADER}: the-key",
+            )
+            await stream.send_all("\r\n".join((*lines, "", "")).encode())
+            await memory.asked.wait()
+            await stream.aclose()
+            await memory.left.wait()
+
+
+async def test_bytes_that_are_no_http_end_the_connection() -> None:
+    with trio.fail_after(10):
+        async with served(Slow()) as port:
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            await stream.send_all(b"\x94\x00\x01\xa4nothing\r\n\r\n")
+            told = b"".join([chunk async for chunk in stream])
+            await stream.aclose()
+    assert told.startswith(b"HTTP/1.1 400")
+    assert told.endswith(b"\r\n\r\n")
