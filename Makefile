@@ -9,7 +9,7 @@ WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-recall bench-smoke replay device-check clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-recall bench-smoke replay device-check screens clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -82,6 +82,9 @@ replay: $(STAMP)  ## recorded sessions through the code that learns; CORPUS=DIR 
 
 device-check: $(STAMP)  ## a disposable store and a real daemon, under two minutes
 	@$(BIN)/python examples/device_check.py
+
+screens: $(STAMP)  ## the pictures of docs/img, of an invented memory in Debian's Chromium
+	@$(BIN)/python etc/screens.py
 
 clean:  ## remove the virtual environment and every cache
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

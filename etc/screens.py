@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
@@ -153,38 +154,29 @@ def noted(daemon: Daemon) -> None:
                 continue
 
 
-def pictures() -> Iterator[tuple[str, tuple[int, int], str, str]]:
-    """Yield name, size, colours and view of each picture."""
+def pictures(lesson: str) -> Iterator[tuple[str, tuple[int, int], str, str]]:
+    """Yield name, size, colours and view of each picture; one shows a `lesson`."""
+    session = "sessions/release-evening?source=native"
     yield "search", WIDE, "light", "search?q=missing+cent"
-    yield "session", WIDE, "light", "sessions/release-evening?source=native"
+    yield "session", WIDE, "light", session
+    yield "session-narrow", NARROW, "dark", session
     yield "notes", WIDE, "light", "notes"
+    yield "lesson", WIDE, "light", f"lessons/{lesson}"
     yield "outcomes", WIDE, "dark", "outcomes"
-    yield "gate", WIDE, "light", "gate?q=cargo+test+fails&project=%2Fhome%2Fada%2Fshop"
-    yield "session-dark", WIDE, "dark", "sessions/release-evening?source=native"
-    yield "search-narrow", NARROW, "light", "search?q=missing+cent"
-    yield "session-narrow", NARROW, "dark", "sessions/release-evening?source=native"
+    yield "gate", WIDE, "light", f"gate?q=cargo+test+fails&project={quote(SHOP, safe='')}"
 
 
-def take(browser: Browser, lessons: list[str], to: Path) -> list[Path]:
+def take(browser: Browser, lesson: str, to: Path) -> list[Path]:
     """Take every picture; return the files."""
-    told = [
-        *pictures(),
-        ("lesson", WIDE, "light", f"lessons/{lessons[0]}"),
-        ("note", WIDE, "light", "notes/%2Fmemories%2Finternal%2Fdeploy.md"),
-        ("status", WIDE, "light", "status"),
-    ]
     made = []
-    for name, size, scheme, view in told:
+    for name, size, scheme, view in pictures(lesson):
         browser.resized(*size)
         browser.colours(scheme)
         browser.go("status")
         browser.go(view)
-        browser.run(
-            "document.activeElement.blur(); document.querySelector('.history details')?.toggleAttribute('open')"
-        )
-        browser.until(lambda: not browser.all("main .waiting"))
-        if name.startswith("search"):
+        if name == "search":
             browser.one(".hit")
+        browser.run("document.activeElement.blur()")
         shot(browser, to / f"{name}.png")
         made.append(to / f"{name}.png")
     return made
@@ -206,11 +198,11 @@ def main(arguments: list[str]) -> int:
             memory.call("sync", deadline_ms=60_000)
             listed = memory.call("lessons.list")["lessons"]
         noted(daemon)
-        best = sorted(listed, key=lambda one: -sum(one["told"].values()))
+        told = max(listed, key=lambda one: sum(one["told"].values()))
         with serving(daemon.env) as link, chromium() as browser:
             browser.open(link)
             browser.one("#q")
-            made = take(browser, [one["id"] for one in best], to)
+            made = take(browser, told["id"], to)
     large = [path.name for path in made if path.stat().st_size > MOST_BYTES]
     print(
         f"screens: {len(made)} pictures, {'too large: ' + ', '.join(large) if large else 'none too large'}"

@@ -304,6 +304,10 @@ def test_search_follows_the_typing_and_its_filters(box: Box, page: Browser) -> N
     page.driver.refresh()
     page.says("1 hit")
     assert page.one("#q").get_attribute("value") == "release"
+    page.go("search?q=deploys&kinds=note")
+    page.one(".hit").click()
+    page.one(".page")
+    assert page.one("h1").text == "internal/plan.md"
 
 
 def test_a_session_shows_where_its_label_rose_and_why(box: Box, page: Browser) -> None:

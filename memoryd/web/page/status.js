@@ -24,7 +24,7 @@ export async function status(main, { signal }) {
     told.skipped?.length ? h("section", { class: "card" }, h("h2", {}, "Not read"),
       h("ul", { class: "plain-list" }, told.skipped.map((one) => h("li", { dir: "auto" }, line(one.path, 300), h("span", { class: "soft" }, ` — ${line(one.why)}`))))) : null,
     h("section", { class: "card" }, h("h2", {}, "The daemon"), facts([
-      ["version", told.version && line(told.version)], ["up since", uptime(told.uptime)], ["home", told.home && h("span", { dir: "auto" }, line(told.home, 300))],
+      ["version", told.version && line(told.version)], ["up for", uptime(told.uptime)], ["home", told.home && h("span", { dir: "auto" }, line(told.home, 300))],
       ["lines nobody can read", number(told.unreadable)],
       ["sockets", (told.sockets ?? []).map((one) => `${line(one.name)} (${line(one.clearance)})`).join(", ")],
       ["asked", told.traffic ? `${counted(told.traffic.requests, "request")} over ${counted(told.traffic.connections, "connection")}` : null]])));

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from memoryd.web.app import STATUS, Door, application, pages
 from memoryd.web.guard import KEY_HEADER, Keys
 from tests.support.asgi import Told, asked
 
+DOCS = Path(__file__).parents[3] / "docs"
 HOST = "127.0.0.1:7707"
 SAFE = {"host": HOST, "sec-fetch-site": "same-origin"}
 KEYS = Keys("the-token", "the-cookie", "the-key")
@@ -348,7 +350,8 @@ async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(
         "query_string": b"",
         "headers": headers,
     }
-    await app(scope, trio.sleep_forever, send)
+    with trio.fail_after(60):
+        await app(scope, trio.sleep_forever, send)
     assert sent[0]["status"] == 400
 
 
@@ -401,6 +404,22 @@ def test_the_page_names_no_other_place_and_writes_no_markup() -> None:
     assert set(re.findall(r'(?:src|href)="([^"]+)"', html)) <= {
         f"/page/{name}" for name in whole
     } | {"#main", "#/search"}
+
+
+def test_views_and_keys_are_documented_and_pictures_are_small() -> None:
+    told = (DOCS / "web.md").read_text("utf-8")
+    whole = {name: text.decode() for name, text in pages().items()}
+    views = re.findall(r'name: "(\w+)", show:', whole["main.js"])
+    assert len(views) == 7
+    assert [name for name in views if f"| {name} |" not in told] == []
+    keys = re.findall(r'\["([^"]+)", "[^"]+"\]', whole["keys.js"])
+    assert {"/", "Enter", "Esc", "?"} <= set(keys)
+    assert [
+        key for name in keys for key in re.split(r"[ ,·…]+", name) if f"`{key}`" not in told
+    ] == []
+    pictures = list((DOCS / "img").glob("*.png"))
+    assert {picture.name for picture in pictures if picture.stat().st_size > 150_000} == set()
+    assert [picture.name for picture in pictures if f"img/{picture.name}" not in told] == []
 
 
 def test_every_module_that_the_page_imports_is_there() -> None:
