@@ -7,7 +7,7 @@ what is wrong and what to do about it.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bxctl import safe, times, views
+from bxctl import output, safe, times, views
 from bxctl.context import Context
 from bxctl.grammar import Command
 from bxctl.layout import BLANK, Cell, Grid, Para, Part, Span, cell
@@ -32,7 +32,16 @@ def status(context: Context) -> int:
         context.out.value("status", STATUS_VERSION, {**told, "versions": server["versions"]})
     else:
         context.out.show(screen(told, server, clock.now_ms()))
+    _tell_versions(str(server["versions"]["memoryd"]))
     return 0
+
+
+def _tell_versions(theirs: str) -> None:
+    """Say so where the daemon is another version than this program, as after half an upgrade."""
+    from importlib.metadata import version
+
+    if theirs != (ours := version("memoryd")):
+        output.say(f"memoryd is {safe.line(theirs)}, bxctl is {ours}; restart memoryd")
 
 
 def screen(told: Told, server: Told, now: int) -> Iterator[Part]:

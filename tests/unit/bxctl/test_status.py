@@ -148,6 +148,16 @@ def test_status_as_json_is_what_the_daemon_says(daemon, bxctl):
     assert told == WELL | {"format": "status", "version": 1, "versions": versions}
 
 
+def test_a_daemon_of_another_version_is_told_of_u10(daemon, bxctl):
+    daemon.answers["status"] = WELL
+    assert bxctl("status").err == ""
+    daemon.server["versions"] = {"memoryd": "9.9.9\x1b[2J", "protocol": 1}
+    ran = bxctl("status", "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["versions"]["memoryd"].startswith("9.9.9")
+    assert ran.err == "bxctl: memoryd is 9.9.9␛[2J, bxctl is 0.1.0; restart memoryd\n"
+
+
 def test_status_of_no_daemon_is_69(daemon, bxctl):
     daemon.answers["connect"] = Unavailable(
         "memoryd is not running", remedy="start it with `memoryd`"
