@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "setup: this Python cannot make virtual environments (python3-venv is missing). Remedy: apt-get install python3-venv"; exit 1; }
 	@echo "setup: $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp]' --constraint constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp,web]' --constraint constraints.txt
 	@$(BIN)/python -m compileall -q memoryd bxctl
 	@touch $@
 
@@ -60,7 +60,7 @@ layers: $(STAMP)  ## import contracts: data flows downhill
 
 test: $(STAMP)  ## pytest: random order, warnings are errors, docs tests among them
 	@echo "gate: pytest"
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 docs: $(STAMP)  ## only the docs tests
 	@$(BIN)/python -m pytest -q tests/test_docs.py
@@ -95,6 +95,9 @@ chaos: $(STAMP)  ## break things under memoryd for SECONDS (240), by SEED (rando
 
 soak: $(STAMP)  ## the same beside a daemon that stays up, for HOURS (8): nothing may grow
 	@$(BIN)/python -m tests.chaos.soak $(or $(HOURS),8)
+
+screens: $(STAMP)  ## the pictures of docs/img, of an invented memory in Debian's Chromium
+	@$(BIN)/python etc/screens.py
 
 clean:  ## remove the virtual environment and every cache
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

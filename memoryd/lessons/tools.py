@@ -131,7 +131,7 @@ def get(connection: apsw.Connection, reader: Reader, id: str) -> dict[str, objec
     lesson = row.get(connection, id, reader)
     if lesson is None:
         raise NotFound("no such lesson", remedy="`query` lists those you may see", id=id)
-    return _whole(lesson)
+    return whole(lesson)
 
 
 def recall(
@@ -336,7 +336,8 @@ def _hit(lesson: Lesson, score: float, given: Question) -> dict[str, object]:
     return told
 
 
-def _whole(lesson: Lesson) -> dict[str, object]:
+def whole(lesson: Lesson) -> dict[str, object]:
+    """Return all that is told of one lesson, to a reader who was found to be cleared for it."""
     return {
         "id": lesson.id,
         "type": lesson.type,

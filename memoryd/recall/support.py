@@ -77,7 +77,7 @@ def newer(ts: int | None, now: int | None) -> float:
     """Return what a row's score is multiplied by for its age."""
     if ts is None or now is None:
         return 1.0
-    return 1.0 + NEWER * 0.5 ** (max(0, now - ts) / HALVED_MS)
+    return 1.0 + NEWER * float(0.5 ** (max(0, now - ts) / HALVED_MS))
 
 
 def _scores(pool: Sequence[Match], seen: Seen) -> dict[Session, float]:

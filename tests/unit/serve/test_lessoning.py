@@ -104,7 +104,8 @@ def test_a_tool_grants_its_method_and_to_say_that_a_session_is_idle():
 
 
 def test_what_gives_lessons_away_or_takes_them_in_is_the_owners():
-    owners = {f"lessons.{act}" for act in ("import", "export", "retrospective", "propose")}
+    acts = ("import", "export", "retrospective", "propose", "list", "ledger", "days")
+    owners = {f"lessons.{act}" for act in acts}
     assert owners <= OWNERS_METHODS
     everything = Socket("a", "private", ["*"])
     assert capability(everything, CLASSES).methods & owners == set()
