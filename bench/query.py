@@ -153,9 +153,7 @@ def ripgrep(corpus: Path, query: str) -> bytes:
     """Return how often any of the words stand in each log."""
     words = [part for word in query.split() for part in ("-e", word)]
     said = ["rg", "--count", "--ignore-case", "--fixed-strings", "--no-ignore"]
-    return subprocess.run(
-        [*said, *words, str(corpus)], check=False, capture_output=True
-    ).stdout
+    return subprocess.run([*said, *words, str(corpus)], check=False, capture_output=True).stdout
 
 
 def timed(
