@@ -106,7 +106,8 @@ class Writer:
         self.floors = floors.gathered(entries, self.ids, settings.classes)
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
         self.tombs = tombs.gathered(entries, self.ids)
-        self.kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self._kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self._kin_doubtful = False
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
         self.listened = False
@@ -122,6 +123,17 @@ class Writer:
         if key is None:
             key = self._keys[name] = key_of(self.ids, file)
         return key
+
+    @property
+    def kin(self) -> Kinship:
+        """What logs say to each other; read again after a rollback, when it is first asked for.
+
+        Not in the rollback itself: on a disk that fails, that would fail as well. Raises: apsw.Error.
+        """
+        if self._kin_doubtful:
+            self._kin.load()
+            self._kin_doubtful = False
+        return self._kin
 
     def folding(self, log: Log) -> Folding:
         """Take the fold of a log out of memory, or load it; `keep` puts it back."""
@@ -142,7 +154,7 @@ class Writer:
         self._kept.clear()
         self.touched.clear()
         self.retold.clear()
-        self.kin.load()
+        self._kin_doubtful = True
 
     def release(self, log: Log) -> None:
         """Forget the fold of a log whose rows were made or deleted outside of its turns."""

@@ -67,22 +67,23 @@ class Learner:
         self._pairings: OrderedDict[str, Pairing] = OrderedDict()
         self._written: dict[str, int] = {}
         self._stumbled: set[int] = set()
-        self._looked = False
+        self._looked = self._missed = False
         self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
         self._twice: dict[str, Pairing] = {}
 
     def hear(self, told: list[Told]) -> None:
         """Take over what was read; safe from the thread that reads."""
         for one in told:
+            self._more = True
             if self.held < MOST_HELD:
                 self.held += len(one.heard)
                 self._queue.append(one)
-                self._more = True
+            self._missed |= self.held >= MOST_HELD
 
     def look(self, known: Snapshot) -> None:
         """See, once all that was heard is learned from, that nothing up to `known` was missed."""
         self._queue.append(known)
-        self._more = True
+        self._more, self._missed = True, False
 
     @property
     def busy(self) -> bool:
@@ -102,6 +103,8 @@ class Learner:
         told = self._take()
         if told is not None:
             self._together(told)
+        elif self._missed and not self._queue:
+            self.look(self._logs())
         self._more = told is not None or bool(self._queue)
         return self._more
 

@@ -113,9 +113,9 @@ def _taken(number: int) -> socket.socket:
             raise _wrong(f"descriptor {number} is no socket")
     except OSError as error:
         raise _wrong(f"descriptor {number}: {error.strerror}") from None
-    sock = socket.socket(fileno=number)
+    sock = socket.socket(fileno=os.dup(number))  # of its copy no program that is started gets one
+    os.close(number)
     sock.setblocking(False)
-    sock.set_inheritable(False)
     listens = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     if sock.family != socket.AF_UNIX or sock.type != socket.SOCK_STREAM or not listens:
         raise _wrong(f"descriptor {number} is no listening Unix stream socket")

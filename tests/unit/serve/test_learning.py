@@ -183,15 +183,15 @@ def test_a_log_rewritten_while_nobody_looked_is_known_by_its_last_call(room: Cla
     ]
 
 
-def test_what_is_dropped_for_want_of_room_is_learned_later(room: Classroom, monkeypatch):
+def test_what_is_dropped_for_want_of_room_is_learned_once_the_rest_is(room: Classroom, monkeypatch):
     monkeypatch.setattr(learning, "MOST_HELD", 0)
     room.write("a.jsonl", loop())
     room.read()
-    room.study()
+    assert room.learner.step()
     assert room.rows("SELECT count(*) FROM call") == [(0,)]
-    monkeypatch.undo()
-    room.learn()
+    room.study()
     assert room.rows("SELECT count(*) FROM call") == [(6,)]
+    assert not room.learner.busy
 
 
 def test_a_full_disk_takes_a_batch_back_and_the_next_look_finds_it(room: Classroom, monkeypatch):
@@ -425,6 +425,22 @@ def test_what_rises_above_max_class_is_forgotten(user_home: Path):
         room.learner.hear([Told(key, 0, len(heard), heard, START)])
         room.study()
         assert room.rows("SELECT n FROM call WHERE n > 2") == []
+
+
+def test_a_log_without_times_is_learned_from_in_the_order_of_its_records(user_home: Path):
+    script = Script("s1")
+    for name, edit in (("TypeError", "a.py"), ("ValueError", "b.py")):
+        script.fail("python x.py", text=f"{name}: odd").edit(edit).good("python x.py")
+    for line in script.lines:
+        del line["ts"]
+    with Classroom(user_home) as room:
+        room.write("a.jsonl", script)
+        room.learn()
+        found = room.rows("SELECT code, fix_args FROM lesson WHERE type = 'error' ORDER BY code")
+    assert found == [
+        ("TypeError", "edit `a.py`; bash `python x.py` went well"),
+        ("ValueError", "edit `b.py`; bash `python x.py` went well"),
+    ]
 
 
 def test_calls_grow_old_by_the_clock_and_not_by_what_logs_say(room: Classroom):
