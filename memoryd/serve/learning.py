@@ -115,8 +115,9 @@ class Learner:
         waiting = sorted(self._quiet())
         ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
         left = waiting[len(ripe) :]
-        # A session that is too old to be kept comes to rest all the same, before it goes.
-        done = not left or left[0][0] > now
+        done = (
+            not left or left[0][0] > now
+        )  # before the last has come to rest, none is too old to be kept
         if ripe or (done and retention.due(self.connection, now)):
             with db.unsynced(self.connection):
                 for _, session, last in ripe:
@@ -325,8 +326,9 @@ class Learner:
                     lesson.end()
                     self._rested(clean(heard.session), ts)
                 last = ts if last is None or ts > last else last
-            # Where a log tells no times at all, its order is still that of its records.
-            lesson.add(heard, last or told.written + record.n)
+            lesson.add(
+                heard, last or told.written + record.n
+            )  # without times, in its records' order
             if record.rest is not None:
                 lesson.end()
                 ended = record.rest == "end"
