@@ -1,4 +1,5 @@
-"""`bxctl install` and `uninstall`: memoryd registered with a harness, shown first, taken back to the byte.
+"""`bxctl install` and `uninstall`: memoryd registered with a harness, with systemd or with a shell, shown first,
+taken back to the byte.
 
 In: the harness, options. Out: its settings files changed, each with a copy of how it was beside it. Uninstalling
 puts that copy back where nothing else has changed since, and otherwise takes our entries alone away. A file that
@@ -15,12 +16,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bxctl import harnesses, jsonc, notes_views, output, safe
+from bxctl import harnesses, jsonc, notes_views, output, safe, services
 from bxctl.context import Context
-from bxctl.grammar import Argument, Command, Option
+from bxctl.grammar import Argument, Command, Option, Wrong
 from bxctl.harnesses import HARNESSES, Change, Wish
 from bxctl.hook import SOCKET
 from bxctl.layout import Para, Part, cell
+from memoryd import paths, state
 from memoryd.errors import BadRequest, IOFailed, MemorydError
 
 INSTALLED_VERSION = 1
@@ -28,12 +30,16 @@ BACKUP = ".memoryd-backup"
 
 
 class Planned(NamedTuple):
-    """What is to become of a file: its text before and after ("": no file), and the copy to keep of it."""
+    """What is to become of a file: its text before and after ("": no file), and the copy to keep of it.
+
+    Of a `link` it is the link itself that goes.
+    """
 
     path: Path
     before: str
     after: str
     backup: str = ""
+    link: bool = False
 
     @property
     def action(self) -> str:
@@ -45,28 +51,49 @@ class Planned(NamedTuple):
         return "changed" if self.before else "created"
 
 
-def install(context: Context, *, what: str, dry_run: bool, recall: bool, no_mcp: bool) -> int:
-    """Register memoryd with a harness."""
+def install(
+    context: Context, *, what: str, dry_run: bool, recall: bool, no_mcp: bool, shell: str | None
+) -> int:
+    """Register memoryd with a harness, with systemd, or with a shell."""
+    if what == services.COMPLETION and shell is None:
+        shell = services.shell_of(context.env)
     plans = []
-    for change in _changes(context, what, recall=recall, mcp=not no_mcp):
+    for change in _changes(context, what, recall=recall, mcp=not no_mcp, shell=shell):
         before = _read(change.path)
         after = _kept(before, _applied(change, change.put, before))
         plans.append(Planned(change.path, before, after, _without_us(change, before)))
-    return _carry_out(context, plans, dry_run=dry_run)
+    if what == services.SYSTEMD and not dry_run:
+        state.private_folder(paths.home(context.env))  # a unit may write only where something is
+    code = _carry_out(context, plans, dry_run=dry_run)
+    if not context.out.json:
+        for line in services.next_steps(what, context.env, shell):
+            output.say(line)
+    return code
 
 
 def uninstall(context: Context, *, what: str, dry_run: bool) -> int:
     """Take memoryd out of a harness."""
-    plans = []
-    for change in _changes(context, what, recall=False, mcp=True):
-        before = _read(change.path)
-        plans.append(Planned(change.path, before, _without_us(change, before)))
+    plans = [
+        Planned(change.path, before, _without_us(change, before))
+        for change in _changes(context, what, recall=False, mcp=True)
+        if (before := _read(change.path)) or what in HARNESSES
+    ]
+    if what == services.SYSTEMD:
+        gone = {plan.path for plan in plans if not plan.after}
+        linked = [path for path in services.links(context.env) if path.resolve() in gone]
+        plans += [Planned(path, f"-> {path.readlink()}", "", link=True) for path in linked]
     return _carry_out(context, plans, dry_run=dry_run)
 
 
-def _changes(context: Context, what: str, *, recall: bool, mcp: bool) -> list[Change]:
+def _changes(
+    context: Context, what: str, *, recall: bool, mcp: bool, shell: str | None = None
+) -> list[Change]:
+    if what == services.SYSTEMD:
+        return services.unit_changes(context.env)
+    if what == services.COMPLETION:
+        return services.completion_changes(context.env, shell)
     if what not in HARNESSES:
-        names = ", ".join(HARNESSES)
+        names = ", ".join([*HARNESSES, services.SYSTEMD, services.COMPLETION])
         raise BadRequest(f"{what!r} is none that is known here", remedy=f"choose from {names}")
     wish = Wish(command(), context.socket or SOCKET, recall, mcp)
     return harnesses.changes(what, wish, context.env)
@@ -165,6 +192,9 @@ def _write(plan: Planned) -> None:
     if plan.before == plan.after:
         return
     try:
+        if plan.link:
+            plan.path.unlink(missing_ok=True)
+            return
         old = _copies(plan.path)
         if plan.backup:
             _replace(_copy_of(plan.path, plan.after), plan.backup, _mode(plan.path))
@@ -201,6 +231,13 @@ def _replace(path: Path, text: str, mode: int) -> None:
     draft.rename(path)
 
 
+def _shell(word: str) -> str:
+    """Return the name of a shell. Raises: Wrong."""
+    if word not in services.SHELLS:
+        raise Wrong(f"{word!r} is none of {', '.join(services.SHELLS)}")
+    return word
+
+
 _WHAT = Argument("WHAT")
 _DRY = Option("dry-run", "Show what would change, and change nothing.")
 
@@ -208,27 +245,30 @@ COMMANDS = (
     Command(
         "install",
         install,
-        """Register memoryd with a harness: claude-code, codex, opencode or cursor.
+        """Register memoryd with claude-code, codex, opencode or cursor; with systemd; or with your shell (completion).
 
-Adds hooks that tell each session its memory block, and memoryd as MCP server, to the harness's own settings;
-every other byte of them stays, and a copy is kept. Shows each change. Agents are told what the socket
-`agent` grants; --socket names another.""",
+With a harness: adds hooks that tell each session its memory block, and memoryd as MCP server, to the harness's
+own settings; every other byte of them stays, and a copy is kept. Agents are told what the socket `agent` grants;
+--socket names another. With systemd: a user service and its socket, for this very program. Shows each change.""",
         (
             ("bxctl install claude-code --dry-run", "what would change"),
             ("bxctl install claude-code --recall", "also recall on each prompt"),
             ("bxctl install codex --no-mcp", "hooks alone"),
+            ("bxctl install systemd", "a user service, started by its socket"),
+            ("bxctl install completion --shell fish", "words completed by the tab key"),
         ),
         (
             _DRY,
             Option("recall", "Tell what is known about each prompt, too."),
             Option("no-mcp", "Leave the MCP server out."),
+            Option("shell", "For completion: bash, zsh or fish (default: yours).", "NAME", _shell),
         ),
         _WHAT,
     ),
     Command(
         "uninstall",
         uninstall,
-        """Take memoryd out of a harness again: claude-code, codex, opencode or cursor.
+        """Take memoryd out of a harness again, out of systemd, or out of the shells' completion.
 
 What was there before comes back to the byte; what you have changed since stays.""",
         (("bxctl uninstall claude-code", "no hooks, no server, no copies left"),),

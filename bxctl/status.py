@@ -7,7 +7,7 @@ what is wrong and what to do about it.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bxctl import safe, times, views
+from bxctl import output, safe, times, views
 from bxctl.context import Context
 from bxctl.grammar import Command
 from bxctl.layout import BLANK, Cell, Grid, Para, Part, Span, cell
@@ -32,7 +32,16 @@ def status(context: Context) -> int:
         context.out.value("status", STATUS_VERSION, {**told, "versions": server["versions"]})
     else:
         context.out.show(screen(told, server, clock.now_ms()))
+    _tell_versions(str(server["versions"]["memoryd"]))
     return 0
+
+
+def _tell_versions(theirs: str) -> None:
+    """Say so where the daemon is another version than this program, as after half an upgrade."""
+    from importlib.metadata import version
+
+    if theirs != (ours := version("memoryd")):
+        output.say(f"memoryd is {safe.line(theirs)}, bxctl is {ours}; restart memoryd")
 
 
 def screen(told: Told, server: Told, now: int) -> Iterator[Part]:
@@ -66,8 +75,16 @@ def _well(told: Told, server: Told) -> Cell:
         return (Span(name, "head"), Span(f" is ready, {up}, and has read all there is", "good"))
     size = views.sized(behind["bytes"])
     held = f" ({behind['held']:,} wait for the logs they start from)" if behind.get("held") else ""
-    late = f", and is behind in {behind['logs']:,} logs by {size}{held}"
+    late = f", and is behind in {behind['logs']:,} logs by {size}{held}{_pace(behind)}"
     return (Span(name, "head"), Span(f" is ready, {up}"), Span(late, "class2"))
+
+
+def _pace(behind: Told) -> str:
+    """Return how fast a history is read and how long that will take, where it is known."""
+    if not behind.get("bytes_per_s"):
+        return ""
+    left = times.lasted(behind["remaining_s"])
+    return f"; {views.sized(behind['bytes_per_s'])} a second, about {left} left"
 
 
 def _lines(told: Told, server: Told) -> Iterator[tuple[str, Cell]]:

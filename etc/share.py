@@ -1,4 +1,4 @@
-"""Make what is shipped beside the program: manual pages and completion for bash, zsh and fish.
+"""Make what is shipped beside the program: manual pages, completion for bash, zsh and fish, systemd units.
 
 In: the command line's own tables (`bxctl.grammar`), the daemon's help. Out: files below ``etc/share/``, which the
 wheel installs below ``share/``. Run it after changing a command: ``python etc/share.py``; a test compares.
@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from click.shell_completion import get_completion_class
-
-from bxctl import fast, shell
+from bxctl import fast, services, shell, units
 from bxctl.grammar import COMMON, GROUP_HELP, TREE, Command, Option, Tree
 from memoryd import __main__ as daemon
 
@@ -26,10 +24,9 @@ COMPLETIONS = {
 def files() -> Iterator[tuple[str, str]]:
     """Yield each file's path below ``share/`` and its text."""
     for name, path in COMPLETIONS.items():
-        made = get_completion_class(name)
-        if made is None:
-            raise SystemExit(f"click knows no completion for {name}")
-        yield path, made(shell.root(), {}, "bxctl", "_BXCTL_COMPLETE").source().strip() + "\n"
+        yield path, services.completion_text(name)
+    for name in (units.SERVICE, units.SOCKET):
+        yield f"systemd/user/{name}", units.text(name, units.Where())
     yield "man/man1/bxctl.1", "\n".join(_bxctl()) + "\n"
     yield "man/man1/memoryd.1", "\n".join(_memoryd()) + "\n"
 
@@ -82,10 +79,14 @@ def _memoryd() -> Iterator[str]:
     """Yield the lines of memoryd(1)."""
     yield from _head("MEMORYD", "memoryd", "the memory of the agents on this machine")
     yield from (".SH SYNOPSIS", r"\fBmemoryd\fR [\fB\-\-check\-config\fR | \fB\-\-version\fR]")
+    yield from (".br", r"\fBmemoryd web\fR [\fIOPTION\fR...]")
     yield ".SH DESCRIPTION"
     yield from _text(daemon.ABOUT)
     yield from (".SH OPTIONS", ".TP", r"\fB\-\-check\-config\fR", daemon.CHECK_CONFIG)
     yield from (".TP", r"\fB\-\-version\fR", "print the version and stop")
+    yield from (".SH THE GLASS BOX", *_text(daemon.ABOUT_WEB))
+    for name, metavar, about in daemon.WEB_OPTIONS:
+        yield from (".TP", f"\\fB{_roff(name)}\\fR \\fI{metavar}\\fR", _roff(about))
     yield from (".SH SEE ALSO", r"\fBbxctl\fR(1)")
 
 

@@ -9,25 +9,27 @@ import contextlib
 import os
 import resource
 import signal
-import socket
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import structlog
 import trio
 
 from memoryd import clock, config, db, log, paths, state
-from memoryd.errors import Internal, MemorydError
-from memoryd.index import Settings, from_config
+from memoryd.client_trio import connect
+from memoryd.db import Deadline
+from memoryd.errors import Busy, Internal, MemorydError
+from memoryd.index import Settings
 from memoryd.index.forgetting import Hook
 from memoryd.index.search import Reader
 from memoryd.notes.desk import Notes
-from memoryd.serve import listening, telling
+from memoryd.serve import supervisor, telling
+from memoryd.serve.asked import Asked
 from memoryd.serve.connection import Traffic
 from memoryd.serve.inspecting import look_after
 from memoryd.serve.keeper import SWEEP_S, Keeper
+from memoryd.serve.listening import Sockets
 from memoryd.serve.methods import Memory, table
-from memoryd.serve.peers import capability
 from memoryd.serve.readers import Readers
 from memoryd.serve.reads import FILE as READS
 from memoryd.serve.reads import Reads
@@ -35,31 +37,60 @@ from memoryd.serve.server import Server
 from memoryd.serve.topics import Topics
 from memoryd.serve.tutor import Tutor
 from memoryd.sources.watch import EVERYTHING, Watcher
+from memoryd.standing import Configuration, Standing
 
 STOP_S = 5.0
 """How long stopping may take before the process ends as it is."""
+ANSWER_S = 5.0
+"""How long the index may take over a question that costs nothing."""
 
 logger = structlog.get_logger()
 
 
 def run(env: Mapping[str, str], version: str) -> int:
-    """Serve until SIGTERM or SIGINT and return the exit code.
+    """Serve until SIGTERM or SIGINT and return the exit code; SIGHUP takes a changed configuration over.
 
     Raises: ConfigError, Busy when another process serves this state folder, and IOFailed.
     """
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold what was read
     log.configure()
-    loaded = config.load(env)
-    db.check_engine()
-    home = state.private_folder(paths.home(env))
-    with state.held(home):
-        key = state.key(home)
-        settings = from_config(loaded.config, home, key, env)
-        for folder in ("sessions", "index"):
-            state.private_folder(home / folder)
-        with opened(settings) as (notes, fault), sockets(loaded.config, settings, env) as listens:
-            return _live(Daemon(settings, listens, version, notes=notes, notes_fault=fault))
+    with supervisor.starting() as ready:
+        loaded = config.load(env)
+        db.check_engine()
+        wide = state.open_to_others(paths.home(env))
+        home = state.private_folder(paths.home(env))
+        with state.held(home), contextlib.closing(Sockets(os.environ)) as sockets:
+            configuration = Configuration(home, state.key(home), env, sockets)
+            state.close_key(home)
+            for path in wide:
+                logger.warning("was open to others", path=str(path), remedy="it is closed now")
+            standing = configuration.stand(loaded.config)
+            for folder in ("sessions", "index"):
+                state.private_folder(home / folder)
+            return _serve(configuration, standing, version, ready, sockets)
+
+
+def _serve(
+    configuration: Configuration,
+    first: Standing,
+    version: str,
+    ready: Callable[[], None],
+    sockets: Sockets,
+) -> int:
+    """Serve one configuration after another until there is no next."""
+    standing: Standing | None = first
+    asked, code = Asked(), 0
+    with contextlib.ExitStack() as stack:
+        while standing is not None:
+            with opened(standing.settings) as (notes, fault):
+                daemon = Daemon(standing, version, configuration, notes=notes, notes_fault=fault)
+                if standing is first:
+                    stack.enter_context(asked.kept())
+                code = _live(daemon, asked, ready)
+            sockets.settle()
+            standing = daemon.next
+    return code
 
 
 @contextlib.contextmanager
@@ -79,34 +110,23 @@ def opened(settings: Settings) -> Iterator[tuple[Notes | None, str]]:
         notes.close()
 
 
-@contextlib.contextmanager
-def sockets(
-    loaded: config.Config, settings: Settings, env: Mapping[str, str]
-) -> Iterator[list[listening.Listening]]:
-    """Listen on every configured socket; they are gone at the end. Raises: ConfigError."""
-    with contextlib.ExitStack() as stack:
-        found: list[listening.Listening] = []
-        for setting in loaded.socket:
-            allowed = capability(setting, settings.classes)
-            found.append(listening.listen(setting, allowed, env))
-            stack.callback(listening.close, found[-1])
-        yield found
-
-
 class Daemon:
     """What runs: readers, the keeper of the index, the server; `main` is the life of all three."""
 
     def __init__(
         self,
-        settings: Settings,
-        sockets: list[listening.Listening],
+        standing: Standing,
         version: str,
+        configuration: Configuration,
         *,
         notes: Notes | None = None,
         notes_fault: str = "",
         derived: Sequence[Hook] = (),
     ) -> None:
-        self._settings, self._sockets, self._version = settings, sockets, version
+        settings = self._settings = standing.settings
+        self._sockets, self._version = standing.listens, version
+        self._configuration = configuration
+        self.next: Standing | None = None
         self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / READS)
@@ -135,35 +155,65 @@ class Daemon:
         self._server = Server(table(memory), Traffic())
         folders = [root.path for root in settings.roots]
         self._watcher = Watcher([*folders, settings.home / "notes"])
+        self._keeper.sure = lambda: self._watcher.sure
 
-    async def main(self) -> int:
-        """Come up, serve, and go down when a signal asks for it."""
-        signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        with trio.open_signal_receiver(*signals) as received:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(self._server.run, self._sockets)
-                await nursery.start(self._keeper.run)
-                nursery.start_soon(self._tutor.run)
-                await nursery.start(self._watch)
-                nursery.start_soon(self._look_after_notes)
-                nursery.start_soon(
-                    look_after, self._keeper, self._readers, len(self._settings.classes)
-                )
-                tell_manager("READY=1")
-                logger.info("serving", home=str(self._settings.home), pid=os.getpid())
-                await _asked_to_stop(received)
-                tell_manager("STOPPING=1")
-                logger.info("stopping")
-                nursery.start_soon(_end_at_once, received)
-                patience = threading.Timer(STOP_S, os._exit, (1,))
-                patience.daemon = True
-                patience.start()
-                await self._server.stop()
-                nursery.cancel_scope.cancel()
+    async def main(self, asked: Asked, ready: Callable[[], None]) -> int:
+        """Come up, serve, and go down when a signal asks for it; `next` then says what comes after."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._server.run, self._sockets)
+            await nursery.start(self._keeper.run)
+            nursery.start_soon(self._tutor.run)
+            await nursery.start(self._watch)
+            nursery.start_soon(self._look_after_notes)
+            nursery.start_soon(look_after, self._keeper, self._readers, len(self._settings.classes))
+            ready()
+            supervisor.tell("READY=1")
+            nursery.start_soon(supervisor.watchdog, self._well)
+            nursery.start_soon(supervisor.report, self._said)
+            logger.info("serving", home=str(self._settings.home), pid=os.getpid())
+            await self._until_asked(asked)
+            patience = threading.Timer(STOP_S, os._exit, (1,))
+            patience.daemon = True
+            patience.start()
+            await self._server.stop()
+            nursery.cancel_scope.cancel()
         patience.cancel()
         self._reads.close()
-        logger.info("stopped")
+        logger.info("stopped" if self.next is None else "taking the new configuration over")
         return 0
+
+    async def _until_asked(self, asked: Asked) -> None:
+        """Return once the daemon is to stop, or to serve another configuration (`next`)."""
+        while await asked.next() == signal.SIGHUP:
+            supervisor.reloading()
+            self.next = await trio.to_thread.run_sync(self._configuration.again)
+            if self.next is not None:
+                return
+            supervisor.tell("READY=1")
+        asked.stopping()
+        supervisor.tell("STOPPING=1")
+        logger.info("stopping")
+
+    async def _well(self) -> None:
+        """Return once a client was greeted and, where there is an index, a question answered. Raises: what is wrong."""
+        with contextlib.suppress(
+            Busy
+        ):  # all connections are taken, or the index is being replaced: also answers
+            async with connect(self._sockets[0].path):
+                pass
+            if self._readers.served:
+                await self._readers.read(
+                    lambda reader: reader.connection.pragma("user_version"), Deadline(ANSWER_S)
+                )
+
+    def _said(self) -> str:
+        """Return in a line how far the index is."""
+        status, _ = self._keeper.figures()
+        if not status.ready:
+            return f"the index is being built: {status.why}"
+        if status.lag_logs:
+            return f"reading: {status.lag_logs} logs, {status.lag_bytes} bytes behind"
+        return "everything is read"
 
     async def _watch(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -195,6 +245,7 @@ class Daemon:
     def _overview(self) -> dict[str, object]:
         """Return what the owner's `status` tells beside; runs in a worker thread."""
         status, logs = self._keeper.figures()
+        rate = self._keeper.pace.rate(status.lag_bytes, status.read_bytes, clock.monotonic())
         missing = self._reads.missing
         unwatched = self._watcher.reason if self._watcher.mode == "polling" else ""
         notes = self._desk.overview()
@@ -205,6 +256,7 @@ class Daemon:
             unwatched=unwatched,
             notes=str(notes["fault"]),
             lessons=str(lessons["fault"]),
+            configuration=self._configuration.refused,
         )
         return {
             "version": self._version,
@@ -219,7 +271,7 @@ class Daemon:
                 }
                 for each in self._sockets
             ],
-            **telling.index_view(status, logs),
+            **telling.index_view(status, logs, rate),
             "rebuild": telling.rebuild_view(self._keeper.rebuilding),
             "faults": telling.since(found, self._faults, clock.now_ms()),
             "notes": notes,
@@ -228,37 +280,10 @@ class Daemon:
         }
 
 
-def tell_manager(what: str) -> None:
-    """Tell systemd, where it started this (sd_notify(3)); never waits, and nobody there is no fault."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if address.startswith("@"):
-        address = "\0" + address[1:]
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.setblocking(False)
-        manager.sendto(what.encode(), address)
-
-
-async def _asked_to_stop(received: AsyncIterator[int]) -> None:
-    """Return at the first SIGTERM or SIGINT."""
-    async for number in received:
-        if number != signal.SIGHUP:
-            return
-        logger.warning(
-            "the configuration is read at the start only", remedy="restart memoryd to change it"
-        )
-
-
-async def _end_at_once(received: AsyncIterator[int]) -> None:
-    """End the process at the next signal, as it is: every file is written whole or not at all."""
-    async for number in received:
-        if number != signal.SIGHUP:
-            os._exit(1)
-
-
-def _live(daemon: Daemon) -> int:
+def _live(daemon: Daemon, asked: Asked, ready: Callable[[], None]) -> int:
     """Run the daemon to its end. Raises: MemorydError when it refuses to run at all."""
     try:
-        return trio.run(daemon.main)
+        return trio.run(daemon.main, asked, ready)
     except BaseException as error:
         first = error
         while isinstance(first, BaseExceptionGroup):

@@ -12,7 +12,7 @@ such a descriptor drops the locks that SQLite holds (https://sqlite.org/howtocor
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -41,6 +41,11 @@ _HEADER_BYTES = 100
 """https://sqlite.org/fileformat2.html#the_database_header"""
 _WAL_PAGES = 4_096
 """32 MiB of the index. Its writer checkpoints in quiet moments: the disk must not make an append wait."""
+WAL_MOST = 64 << 20
+"""Bytes that a write-ahead log keeps on the disk once it is written from its start again.
+
+A longer one means that somebody looks at an old state all the time, and what follows it cannot be folded in.
+"""
 _CHECK_EVERY = 1_000
 """Virtual machine steps between two looks at a deadline: some 50 microseconds."""
 
@@ -115,7 +120,9 @@ def look(path: Path) -> Look | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise IOFailed(f"{path} cannot be read: {error.strerror}") from error
+        raise IOFailed(
+            f"{path} cannot be read: {error.strerror}", remedy="make it readable for you"
+        ) from error
     if not header:
         return None
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -146,7 +153,7 @@ def writer(path: Path, *, synchronous: str = "NORMAL") -> apsw.Connection:
             strict_quotes(connection)
             appends_before_it_overwrites(connection, synchronous)
         except BaseException:
-            connection.close()
+            close(connection)
             raise
         return connection
 
@@ -157,16 +164,29 @@ def reader(path: Path) -> apsw.Connection:
     Raises: Damaged and what else `wrong` knows.
     """
     with translated():
-        connection = _open(path, "mode=ro", apsw.SQLITE_OPEN_READONLY)
+        query = "mode=ro&immutable=1" if _unchangeable(path) else "mode=ro"
+        connection = _open(path, query, apsw.SQLITE_OPEN_READONLY)
         try:
             waits_for_locks(connection)
             strict_quotes(connection)
             connection.pragma("query_only", True)
             connection.pragma("schema_version")  # opening alone reads nothing
         except BaseException:
-            connection.close()
+            close(connection)
             raise
         return connection
+
+
+def _unchangeable(path: Path) -> bool:
+    """Say whether nobody can write to a database: its file system is read-only, and all is in the file itself.
+
+    Of one in WAL mode SQLite must else make sidecars (https://sqlite.org/wal.html#read_only_databases).
+    """
+    try:
+        read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+    except OSError:
+        return False
+    return bool(read_only) and not path.with_name(path.name + SIDECARS[0]).exists()
 
 
 def builder(path: Path, *, journal: str = "OFF", cache_kib: int = 8_192) -> apsw.Connection:
@@ -218,7 +238,17 @@ def appends_before_it_overwrites(connection: apsw.Connection, synchronous: str) 
     """
     mode = connection.pragma("journal_mode", "wal")
     connection.wal_autocheckpoint(_WAL_PAGES)
+    connection.pragma("journal_size_limit", WAL_MOST)
     connection.pragma("synchronous", synchronous if mode == "wal" else "FULL")
+
+
+def close(connection: apsw.Connection) -> None:
+    """Close a connection that has nothing left to write, or whose disk fails.
+
+    What the disk does not take now, the next one to open the database finds in the write-ahead log.
+    """
+    with suppress(apsw.Error):
+        connection.close()
 
 
 @contextmanager
@@ -308,7 +338,10 @@ def _translate(error: BaseException) -> MemorydError | None:
         case apsw.InterruptError():
             return TimedOut("the query was stopped", remedy="ask for less")
         case apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            return IOFailed(f"the database cannot be read or written ({type(error).__name__})")
+            return IOFailed(
+                f"the database cannot be read or written ({type(error).__name__})",
+                remedy="see to the disk and the folder's mode; it is tried again",
+            )
     return None
 
 

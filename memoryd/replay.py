@@ -9,9 +9,8 @@ comparable with older ones. A log is asked before each of the owner's words, set
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import apsw
 import msgspec
@@ -20,6 +19,7 @@ from memoryd import config, db
 from memoryd.clock import parse_rfc3339, rfc3339
 from memoryd.errors import BadRequest, NotFound
 from memoryd.fold import begin, fold
+from memoryd.index.files import opened
 from memoryd.labels import Label
 from memoryd.lessons import archive, ledger, settings, settlement, store
 from memoryd.lessons.failure import Outcome
@@ -30,8 +30,7 @@ from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
 from memoryd.records import Kind, Said
 from memoryd.rules import Rules
-from memoryd.sources import lines
-from memoryd.sources.telling import tell
+from memoryd.sources import LogFile, Root, discover, lines
 
 KINDS = (
     *("session.created", "chat.message", "tool.before", "tool.after"),
@@ -40,6 +39,9 @@ KINDS = (
 _OWNER = Reader(7, "include", ("*",), owner=True)
 _PLAIN = Label(0, False)
 _BIGGEST = 64 << 20
+_FORM = "see docs/lessons.md for the form of a transcript"
+_SUFFIXES = (".json", ".jsonl")
+_ABOVE = 2
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -97,10 +99,10 @@ def transcript(content: bytes, name: str) -> Transcript:
         ) from error
     for number, event in enumerate(found.events):
         if event.kind not in KINDS:
-            raise BadRequest(f"{name}, event {number}: there is no kind {event.kind}")
+            raise BadRequest(f"{name}, event {number}: there is no kind {event.kind}", remedy=_FORM)
         _time(event, f"{name}, event {number}")
     if not found.events or found.version != 1:
-        raise BadRequest(f"{name} holds no events of version 1")
+        raise BadRequest(f"{name} holds no events of version 1", remedy=_FORM)
     return msgspec.structs.replace(found, name=found.name or name)
 
 
@@ -113,36 +115,31 @@ def play(recorded: Transcript) -> Row:
     return _row(connection, recorded.name)
 
 
-def play_log(path: Path, rules: Rules, project: str | None = None) -> Row:
-    """Run a session log of any known format. Raises: BadRequest for another file, NotFound."""
-    connection = _database()
+def play_log(log: LogFile, rules: Rules, project: str | None = None) -> Row:
+    """Run a session log of any known format. Raises: NotFound for one that cannot be read."""
+    connection, name = _database(), PurePosixPath(log.log).name
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with opened(log) as (descriptor, _):
+            _observe(connection, descriptor, log, rules, project)
     except OSError as error:
         raise NotFound(
-            f"{path} cannot be read", remedy="name a transcript or a session log"
+            f"{log.path} cannot be read", remedy="name a transcript or a session log"
         ) from error
-    try:
-        observe_log(connection, descriptor, path.name, rules, project)
-    finally:
-        os.close(descriptor)
-    return _row(connection, path.name)
+    return _row(connection, name)
 
 
-def observe_log(
-    connection: apsw.Connection, descriptor: int, name: str, rules: Rules, project: str | None
+def _observe(
+    connection: apsw.Connection, descriptor: int, log: LogFile, rules: Rules, project: str | None
 ) -> None:
     """Learn from every record of an open log, ask at each of its owner's words, settle at its end."""
-    adapter = tell(descriptor)
-    if adapter is None or isinstance(adapter, str):
-        raise BadRequest(f"{name} is no session log: {adapter or 'too little in it to tell'}")
+    name = PurePosixPath(log.log).name
     state, pairing, now = begin(rules), Pairing(name, name, project or ""), 0
-    for batch in lines.read(descriptor, lines.Position(), adapter, log=name):
+    for batch in lines.read(descriptor, lines.Position(), log.adapter, log=log.log):
         for record in batch.records:
             now = max(now, record.ts or 0)
             rows = fold(state, record, rules, trusted=False)
             with db.transaction(connection):
-                for seen in pairing.feed(record, rows, state.label, now):
+                for seen in pairing.feed(record, rows, state.label, now or record.n):
                     observe(connection, seen)
             for item, _ in rows:
                 if isinstance(item, Said) and item.kind == Kind.OWNER:
@@ -171,9 +168,9 @@ def every(
     rules = default_rules(home)
     rows: list[Row] = []
     for path in paths:
-        for file in files([path]):
+        for file, logs in recordings(path).items():
             try:
-                rows.append(_one(file, rules, project))
+                rows += _rows(file, logs, rules, project)
             except BadRequest:
                 if file == path:
                     raise
@@ -182,13 +179,20 @@ def every(
     return rows
 
 
-def files(paths: Iterable[Path]) -> list[Path]:
-    """Return the files to replay: what is named, and every ``.json`` and ``.jsonl`` in a named folder."""
-    found: list[Path] = []
-    for path in paths:
-        inside = [p for p in path.rglob("*") if p.suffix in (".json", ".jsonl") and p.is_file()]
-        found += sorted(inside) if path.is_dir() else [path]
-    return found
+def recordings(path: Path) -> dict[Path, list[LogFile]]:
+    """Return the files to replay, by name, each with the logs that it is or holds.
+
+    What is named; in a named folder every log that memoryd would read there, and every ``.json`` and ``.jsonl``.
+    """
+    if not path.is_dir():
+        whole = path.resolve()
+        # A session of many files lies two folders below the one that holds all of it.
+        top = whole.parents[min(_ABOVE, len(whole.parents) - 1)]
+        return {path: discover.logs_at(whole, [Root("auto", top)]) if whole.is_file() else []}
+    found = {p: list[LogFile]() for p in path.rglob("*") if p.suffix in _SUFFIXES and p.is_file()}
+    for log in discover.logs([Root("auto", path)]):
+        found.setdefault(log.path, []).append(log)
+    return dict(sorted(found.items()))
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -268,12 +272,26 @@ def _ask(connection: apsw.Connection, pairing: Pairing, query: str, now: int) ->
     )
 
 
-def _one(path: Path, rules: Rules, project: str | None) -> Row:
+def _rows(path: Path, logs: list[LogFile], rules: Rules, project: str | None) -> list[Row]:
+    """Return the rows of one file. Raises: BadRequest where it is no recording, NotFound."""
+    if logs:
+        return [play_log(log, rules, project) for log in logs]
+    if not path.is_file():
+        raise NotFound(f"{path} cannot be read", remedy="name a transcript or a session log")
     if path.suffix != ".json":
-        return play_log(path, rules, project)
+        raise BadRequest(
+            f"{path.name} is no session log of a format that is known",
+            remedy="name a log that memoryd reads, or a transcript (*.json)",
+        )
+    return [_transcribed(path, project)]
+
+
+def _transcribed(path: Path, project: str | None) -> Row:
     try:
         if path.stat().st_size > _BIGGEST:
-            raise BadRequest(f"{path.name} is too large for a transcript")
+            raise BadRequest(
+                f"{path.name} is too large for a transcript", remedy=f"{_BIGGEST} bytes at most"
+            )
         content = path.read_bytes()
     except OSError as error:
         raise NotFound(f"{path} cannot be read", remedy="name a transcript or a log") from error
@@ -320,7 +338,7 @@ def _time(event: Event, where: str) -> int:
     at = parse_rfc3339(event.at)
     zoned = event.at.endswith(("Z", "z")) or event.at[-6:-5] in ("+", "-")
     if at is None or not zoned:
-        raise BadRequest(f"{where}: `at` must be a time with a zone, such as {rfc3339(0)}")
+        raise BadRequest(f"{where}: `at` is no time with a zone", remedy=f"write {rfc3339(0)}")
     return at
 
 

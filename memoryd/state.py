@@ -35,8 +35,35 @@ def private_folder(folder: Path) -> Path:
     except FileExistsError:
         raise ConfigError(f"{folder} is no folder", remedy="move it away") from None
     except OSError as error:
-        raise IOFailed(f"{folder} cannot be made: {error.strerror}") from None
+        raise IOFailed(
+            f"{folder} cannot be made: {error.strerror}",
+            remedy="set MEMORYD_HOME to a folder of yours",
+        ) from None
     return folder
+
+
+def open_to_others(home: Path) -> list[Path]:
+    """Return what of the state folder and its key others could reach by its mode; a missing one is none."""
+    found = []
+    for path in (home, home / KEY):
+        try:
+            mode = path.lstat().st_mode
+        except OSError:
+            continue
+        if mode & 0o077 and not stat.S_ISLNK(mode):
+            found.append(path)
+    return found
+
+
+def close_key(home: Path) -> None:
+    """Leave the key to its owner alone, whatever its mode was. Raises: IOFailed."""
+    try:
+        (home / KEY).chmod(0o600)
+    except OSError as error:
+        raise IOFailed(
+            f"{home / KEY} cannot be closed to others: {error.strerror}",
+            remedy="put the state on a file system with owners and modes",
+        ) from None
 
 
 @contextmanager
@@ -49,7 +76,9 @@ def held(home: Path) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise IOFailed(f"{path} cannot be opened: {error.strerror}") from None
+        raise IOFailed(
+            f"{path} cannot be opened: {error.strerror}", remedy="see to the disk and its owner"
+        ) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,21 +107,36 @@ def _taken(handle: int, home: Path) -> Busy:
 def key(home: Path) -> bytes:
     """Return the key of `home`, making one at the first call; the caller holds the lock.
 
-    Raises: ConfigError for a file that is no key, IOFailed.
+    Raises: ConfigError for a file that is no key, or somebody else's; IOFailed.
     """
     path = home / KEY
     try:
         if not path.exists():
             _write_key(path, secrets.token_bytes(_KEY_BYTES))
+        _check_owner(path)
         found = path.read_bytes()
     except OSError as error:
-        raise IOFailed(f"{path} cannot be read: {error.strerror}") from None
+        raise IOFailed(
+            f"{path} cannot be read: {error.strerror}", remedy="make it readable for you"
+        ) from None
     if len(found) != _KEY_BYTES:
         raise ConfigError(
             f"{path} holds no key of {_KEY_BYTES} bytes",
             remedy="restore it from a backup; without it every record gets another id",
         )
     return found
+
+
+def _check_owner(path: Path) -> None:
+    """Refuse a key that somebody else made. Raises: ConfigError, OSError."""
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(f"{path} is no plain file", remedy="restore the key from a backup")
+    if found.st_uid != os.geteuid():
+        raise ConfigError(
+            f"{path} belongs to another user, who knows it",
+            remedy="restore your own from a backup, or remove it: every record then gets another id",
+        )
 
 
 def _write_key(path: Path, content: bytes) -> None:

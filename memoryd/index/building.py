@@ -18,7 +18,7 @@ import apsw
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import IOFailed
-from memoryd.index import identity, purging, schema, sweeping, table
+from memoryd.index import identity, purging, room, schema, sweeping, table
 from memoryd.index.catalogue import Catalogue
 from memoryd.index.following import reason_of
 from memoryd.index.notes import NoteRows, index_notes
@@ -42,7 +42,8 @@ _TELL_EVERY_S = 0.2
 def build(temp: Path, settings: Settings, tell: Tell | None = None) -> Built:
     """Index every log of `settings` into the empty file `temp`.
 
-    Raises: what `db.wrong` knows; IOFailed when a log breaks off while it is read.
+    Raises: what `db.wrong` knows, DiskFull already on a nearly full device; IOFailed when a log breaks off while
+    it is read.
     """
     began = monotonic()
     connection = db.builder(temp)
@@ -62,7 +63,8 @@ def build(temp: Path, settings: Settings, tell: Tell | None = None) -> Built:
         schema.check_health(connection, len(settings.classes), words=False)
         number = int(str(connection.execute("SELECT count(*) FROM log").get))
     finally:
-        connection.close()
+        with db.translated():
+            connection.close()
         if collecting:
             gc.enable()
     reached("rebuild: closed")
@@ -108,6 +110,7 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
     writer.patience = lambda behind: behind is None and pending.patient
     while (next_one := pending.take(0.0)) is not None:
         key, file = next_one
+        room.check(settings.home)
         try:
             turn, _ = index_log(writer, file, None, None)
         except Waiting:
@@ -115,7 +118,9 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
             continue
         except TurnFailed as failed:
             reason = reason_of(failed.error)
-            raise IOFailed(f"a log broke off while it was read ({reason})") from failed.error
+            raise IOFailed(
+                f"a log broke off while it was read ({reason})", remedy="rebuild again"
+            ) from failed.error
         except OSError as error:
             unreadable[f"{key:012x}"] = reason_of(error)
         else:

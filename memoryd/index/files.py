@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from memoryd.fold import State, begin, fold
 from memoryd.ids import Ids
 from memoryd.index import identity
-from memoryd.index.identity import Seen
+from memoryd.index.identity import Ends, Seen
 from memoryd.index.lineage import NOTHING
 from memoryd.index.listening import Retelling
 from memoryd.index.rows import storable
@@ -40,10 +40,16 @@ def opened(file: LogFile) -> Iterator[tuple[int, Seen]]:
         os.close(handle)
 
 
-def same_so_far(file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the open log starts with what was read of it. Raises: OSError."""
-    at, is_whole = log.position.offset, file.whole is not None
-    return identity.same(handle, seen, log.seen, at, log.marks, whole=is_whole)
+def same_so_far(file: LogFile, log: Log, handle: int, seen: Seen, ends: Ends | None = None) -> bool:
+    """Say whether the open log starts with what was read of it; `ends` up to there, where they are known.
+
+    Raises: OSError.
+    """
+    offset = log.position.offset
+    if file.whole is not None:
+        return identity.same_whole(handle, offset, log.marks)
+    ends = Ends.of(handle, offset) if ends is None else ends
+    return identity.same(seen, log.seen, offset, ends, log.marks)
 
 
 def excluded(globs: Iterable[str], project: str | None) -> bool:

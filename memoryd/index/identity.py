@@ -4,7 +4,8 @@ In: an open file and what was recorded of it. Out: yes or no. A path alone says 
 an inode alone neither (ext4 gives a new file the inode of the one just deleted), and neither does the
 file's head (sessions share headers): so it is device, inode, a hash of the head and a hash of the bytes
 just before the offset, all together. What is changed in the middle of a file, with neither end and not
-the size touched, is seen by a rebuild only.
+the size touched, is seen by a rebuild only. The bytes that are hashed are those that were read (`Ends`): a file
+may be rewritten between its reading and a second look at it.
 
 A log that is read whole (`memoryd.sources.whole`) is changed anywhere as a matter of course, and replaced by
 another file: of it all bytes up to the offset are hashed, and they alone decide.
@@ -12,13 +13,17 @@ another file: of it all bytes up to the offset are hashed, and they alone decide
 
 import hashlib
 import os
+from typing import Self
 
 import msgspec
 
+from memoryd.clock import now_ms
 from memoryd.sources import LogFile
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 256
+GRAIN_MS = 50
+"""Within so many milliseconds a file can change twice and bear one time: the kernel's clock ticks every 10 at most."""
 _MOST = (1 << 63) - 1
 _PIECE = 1 << 20
 
@@ -60,25 +65,62 @@ def marks(handle: int, offset: int, *, whole: bool = False) -> Marks:
         return Marks()
     if whole:
         return Marks(head=_hash_all(handle, offset))
-    head = os.pread(handle, min(HEAD_BYTES, offset), 0)
-    length = min(TAIL_BYTES, offset)
-    return Marks(_hash(head), _hash(os.pread(handle, length, offset - length)))
+    return Ends.of(handle, offset).marks()
 
 
-def same(
-    handle: int, now: Seen, before: Seen, offset: int, before_marks: Marks, *, whole: bool = False
-) -> bool:
-    """Say whether the open log, seen `now`, goes on where `before` had been read up to `offset`.
+def grown_old(seen: Seen) -> Seen:
+    """Return what is remembered of a file seen so: one changed this moment is remembered as changed before.
 
-    Raises: OSError.
+    Its next change may leave size and time as they are; so it is looked at once more when anybody looks.
     """
-    if whole:
-        return os.fstat(handle).st_size >= offset and (
-            marks(handle, offset, whole=True) == before_marks
-        )
+    if abs(now_ms() - seen.mtime_ns // 1_000_000) > GRAIN_MS:
+        return seen
+    return msgspec.structs.replace(seen, mtime_ns=seen.mtime_ns - 1)
+
+
+def differs(now: Seen, before: Seen) -> bool:
+    """Say whether a file seen `now` has changed since it was remembered as `before` (`grown_old`)."""
+    early = msgspec.structs.replace(now, mtime_ns=now.mtime_ns - 1)
+    return before not in (now, early)
+
+
+class Ends:
+    """The bytes at both ends of what has been read of a log, as they were when they were read."""
+
+    def __init__(self, head: bytes = b"", tail: bytes = b"") -> None:
+        """Start with nothing read, or with what was read earlier."""
+        self._head, self._tail = head, tail
+
+    @classmethod
+    def of(cls, handle: int, offset: int) -> Self:
+        """Return those of the first `offset` bytes of an open log. Raises: OSError."""
+        length = min(TAIL_BYTES, offset)
+        head = os.pread(handle, min(HEAD_BYTES, offset), 0)
+        return cls(head, os.pread(handle, length, offset - length))
+
+    def add(self, first: bytes, last: bytes) -> None:
+        """Take the ends of what was read next (`lines.Batch`)."""
+        if len(self._head) < HEAD_BYTES:
+            self._head = (self._head + first)[:HEAD_BYTES]
+        self._tail = (self._tail + last)[-TAIL_BYTES:]
+
+    def marks(self) -> Marks:
+        """Return the marks of all that was read."""
+        return Marks(_hash(self._head), _hash(self._tail)) if self._tail else Marks()
+
+
+def same(now: Seen, before: Seen, offset: int, ends: Ends, before_marks: Marks) -> bool:
+    """Say whether a log, seen `now` and with these `ends` up to `offset`, goes on where `before` was read to."""
     if (now.dev, now.ino) != (before.dev, before.ino) or now.size < offset:
         return False
-    return marks(handle, offset) == before_marks
+    return ends.marks() == before_marks
+
+
+def same_whole(handle: int, offset: int, before_marks: Marks) -> bool:
+    """Say whether an open log that is read whole starts with the bytes that were read. Raises: OSError."""
+    return os.fstat(handle).st_size >= offset and (
+        marks(handle, offset, whole=True) == before_marks
+    )
 
 
 def _hash(content: bytes) -> bytes:

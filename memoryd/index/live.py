@@ -4,6 +4,7 @@ In: the settings, hints, a rebuilt file. Out: rows, figures for `status`, a new 
 everything here, the writer's; `changed`, `status`, `label_of` and `Index.generation` are safe from any.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ import apsw
 from memoryd import db
 from memoryd.clock import monotonic
 from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
-from memoryd.index import deciding, forgetting, opening, purging, schema, swap
+from memoryd.index import deciding, forgetting, opening, purging, room, schema, swap
 from memoryd.index.catalogue import Known
 from memoryd.index.choosing import Wanted
 from memoryd.index.deciding import Relabelled, Wish
@@ -24,6 +25,7 @@ from memoryd.index.fresh import Fresh, fresh
 from memoryd.index.heard import Told
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
+from memoryd.index.salvage import hold_rewritten
 from memoryd.index.settings import Settings
 from memoryd.index.standing import Status, lacks
 from memoryd.index.swap import Gate
@@ -49,6 +51,8 @@ class Index:
         self._following: Following | None = None
         self._fault: MemorydError | None = None
         self._wait = self._retry_at = 0.0
+        self._unswept = False
+        """Whether the last look at all folders failed: what it would have found is not known to wait."""
         swap.sweep(settings.path)
         self._open()
 
@@ -90,16 +94,24 @@ class Index:
         """Read what has changed, as far as the budget goes, in one transaction.
 
         Returns what it came to, and whether to call again at once. A full, failing or busy disk takes
-        everything back and raises nothing: `wait` says when to try again, `status` what it was.
+        everything back, a nearly full one lets nothing begin, and neither raises anything: `wait` says when to
+        try again, `status` what it was.
         """
         if self._following is None or self.wait() != 0.0:
+            return Counts(), False
+        if self._unswept:
+            self.sweep()
+        if self._unswept or self._following is None:
             return Counts(), False
         try:
             self._check_file()
             self._take_retold(self._following)
             self._following.writer.listened = self.listened
-            counts = self._following.catch_up(budget or Budget())
+            scarce = room.lacking(self.settings.home)
+            counts = Counts() if scarce else self._following.catch_up(budget or Budget())
             self._following.purge()
+            if scarce:
+                raise scarce
         except MemorydError as error:
             self._failed(error)
             return Counts(), False
@@ -123,7 +135,8 @@ class Index:
         """Return the seconds until `catch_up` has something to do; None: not before a hint or a sweep."""
         if self._following is None:
             return None
-        dues = (self._following.wait(), self._following.purge_in())
+        again = 0.0 if self._unswept else None
+        dues = (again, self._following.wait(), self._following.purge_in())
         due = min((due for due in dues if due is not None), default=None)
         return None if due is None else max(due, self._retry_at - monotonic(), 0.0)
 
@@ -182,12 +195,15 @@ class Index:
         """
         if self._following is None:
             return
+        self._unswept = True
         try:
             self._check_file()
             self._check_content()
+            room.check(self.settings.home)
             self._following.sweep()
             with db.translated():
                 self._following.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._unswept = False
         except MemorydError as error:
             self._failed(error)
 
@@ -237,10 +253,16 @@ class Index:
             {fault.file.log: fault.reason for fault in faults}
             | dict.fromkeys(following.unusable, "not whole"),
             list(following.missing),
-            {str(one.path): one.reason for one in following.skipped},
+            # Whoever can make a file in a folder of logs chooses its name; the wire carries UTF-8.
+            {
+                os.fsencode(one.path).decode(errors="backslashreplace"): one.reason
+                for one in following.skipped
+            },
             following.pending.held,
             following.writer.floors.unreadable,
             following.purging,
+            swap.wal_bytes(self.settings.path),
+            following.read_bytes,
         )
 
     def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:
@@ -252,15 +274,16 @@ class Index:
         """
         temp = Path(built.temp)
         try:
-            self._complete(temp, force=force)
-            old = None if self._following is None else self._following.connection
-            connection = swap.publish(temp, self.settings.path, old, gate)
-            self._following = Following(self.settings, connection)
+            with db.translated():
+                self._complete(temp, force=force)
+                old = None if self._following is None else self._following.connection
+                connection = swap.publish(temp, self.settings.path, old, gate)
+                self._following = Following(self.settings, connection)
         except BaseException:
             swap.remove(temp)
             self._resume(gate)
             raise
-        self._file = self._seen()
+        self._files = opening.files(self.settings.path)
         self.why, self._fault, self._wait, self._retry_at = "", None, 0.0, 0.0
         self.sweep()
         self.catch_up()  # what was written since the last round, so that nothing seems to go back
@@ -272,12 +295,14 @@ class Index:
         Its readers must be closed. Nothing is served then until it is rebuilt.
         """
         if self._following is not None:
-            self._failed(db.Damaged("the daily check found the index damaged"))
+            self._failed(
+                db.Damaged("the daily check found the index damaged", remedy="it is rebuilt")
+            )
 
     def close(self) -> None:
         """Close the database; a second call does nothing."""
         if self._following is not None:
-            _close(self._following)
+            db.close(self._following.connection)
             self._following = None
 
     def _open(self) -> None:
@@ -285,39 +310,32 @@ class Index:
         self._following = None if connection is None else Following(self.settings, connection)
         if self._following is not None:
             deciding.settled(self._following)
-        self._file = self._seen()
-
-    def _seen(self) -> tuple[int, int]:
-        """Return which file is at the index's path; (0, 0) for none."""
-        try:
-            status = self.settings.path.stat()
-        except OSError:
-            return 0, 0
-        return status.st_dev, status.st_ino
+        self._files = opening.files(self.settings.path)
 
     def _check_file(self) -> None:
-        """Open again what somebody put in the place of our file; what we wrote since is lost then."""
-        if self._following is not None and self._seen() != self._file:
+        """Begin anew where somebody removed our file. Raises: db.Damaged where somebody replaced it."""
+        path = self.settings.path
+        if self._following is not None and not opening.still_there(path, self._files):
             self._open_again()
 
     def _check_content(self) -> None:
-        """Open again what somebody copied over our file, which only a new connection can see."""
+        """See what somebody copied over our file, as only a new connection can. Raises: db.Damaged."""
         if self._following is None:
             return
         connection = db.reader(self.settings.path)
         try:
             generation = schema.read_meta(connection).generation
         finally:
-            connection.close()
+            db.close(connection)
         if generation != self._following.meta.generation:
-            self._open_again()
+            raise opening.replaced()
 
     def _open_again(self) -> None:
         """Take a new connection; where there is none to be had, keep the old one and raise why."""
         old = self._following
         self._open()
         if old is not None:
-            _close(old)
+            db.close(old.connection)
         if self._following is not None:
             self._following.sweep()
 
@@ -337,6 +355,9 @@ class Index:
     def _complete(self, temp: Path, *, force: bool) -> None:
         """Bring a rebuilt file up to what is on the disk now, and refuse it where it lacks what we have."""
         self.sweep()
+        if self._following is not None:
+            with _told_of_disk("a label cannot be kept"):
+                hold_rewritten(self._following.connection, self.settings, self._following.waiting())
         connection = db.builder(temp, journal="MEMORY")
         try:
             new = Following(self.settings, connection)
@@ -376,9 +397,3 @@ def _told_of_disk(what: str) -> Iterator[None]:
         raise IOFailed(
             f"{what} ({reason_of(error)})", remedy="mend the disk, then try again"
         ) from error
-
-
-def _close(following: Following) -> None:
-    # What a failing disk does not take now, the next one to open the index finds in the WAL.
-    with suppress(apsw.Error):
-        following.connection.close()

@@ -15,6 +15,7 @@ from memoryd.index.salvage import salvage
 from memoryd.index.settings import Settings
 from memoryd.points import reached
 
+_NONE = (0, 0)
 DAMAGED, OTHER_SETTINGS = "damaged", "other settings"
 
 
@@ -41,13 +42,45 @@ def find(settings: Settings) -> tuple[apsw.Connection | None, str]:
             try:
                 salvage(connection, settings)
             finally:
-                connection.close()
+                db.close(connection)
             why = OTHER_SETTINGS
     except db.Damaged:
         why = DAMAGED
     if why == DAMAGED:
         swap.set_aside(path)
     return None, why
+
+
+def files(path: Path) -> tuple[tuple[int, int], ...]:
+    """Return which files are at the places of a database and its sidecars; (0, 0) for none."""
+    return tuple(_file(part) for part in swap.beside(path)[:3])
+
+
+def still_there(path: Path, before: tuple[tuple[int, int], ...]) -> bool:
+    """Say whether the database that is open is still at its path.
+
+    Raises: db.Damaged where it or a sidecar was replaced or removed alone: a ``-wal`` belongs to the file it was
+    written for, is replayed into any other one without a word, and holds what is not in its own file yet.
+    """
+    now = files(path)
+    if now[0] == _NONE:
+        return False
+    if now != before:
+        raise replaced()
+    return True
+
+
+def replaced() -> db.Damaged:
+    """Return the error of an index whose file is not the one that was opened."""
+    return db.Damaged("somebody replaced the index or a file of it", remedy="it is rebuilt")
+
+
+def _file(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return _NONE
+    return status.st_dev, status.st_ino
 
 
 def new_temp(path: Path) -> Path:
@@ -65,7 +98,8 @@ def _make_empty(settings: Settings) -> None:
     temp = new_temp(settings.path)
     connection = db.builder(temp)
     schema.make(connection, settings)
-    connection.close()
+    with db.translated():
+        connection.close()
     swap.sync_file(temp)
     temp.rename(settings.path)
     swap.sync_folder(settings.path.parent)
@@ -75,5 +109,5 @@ def _epoch(connection: apsw.Connection) -> str:
     try:
         return schema.read_meta(connection).epoch
     except BaseException:
-        connection.close()
+        db.close(connection)
         raise

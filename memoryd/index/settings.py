@@ -12,6 +12,7 @@ import msgspec
 
 from memoryd import migrations, paths, redact
 from memoryd.config import Config
+from memoryd.errors import ConfigError
 from memoryd.ids import Ids
 from memoryd.labels import Classes
 from memoryd.rules import Rules
@@ -51,6 +52,11 @@ class Settings(msgspec.Struct, frozen=True):
         """Return the names of logs and records under this state's key."""
         return Ids(self.key)
 
+    @property
+    def pause(self) -> int:
+        """Return after how many milliseconds without a record a session has come to rest."""
+        return int(self.config.lessons.idle_after_s * 1_000)
+
 
 def from_config(config: Config, home: Path, key: bytes, env: Mapping[str, str]) -> Settings:
     """Return the settings that a checked configuration means for the state at `home`.
@@ -61,6 +67,8 @@ def from_config(config: Config, home: Path, key: bytes, env: Mapping[str, str]) 
     user = paths.user_home(env)
     rules = Rules(config, state=home, home=user)
     roots = tuple(discover.roots(config.source, state=home, home=user, env=env))
+    for root in roots:
+        _check_root(root.path, home)
     return Settings(
         home=home,
         classes=classes,
@@ -74,6 +82,18 @@ def from_config(config: Config, home: Path, key: bytes, env: Mapping[str, str]) 
         config=config,
         env=dict(env),
     )
+
+
+def _check_root(folder: Path, home: Path) -> None:
+    """Refuse to read what memoryd itself writes as somebody's logs. Raises: ConfigError.
+
+    A folder around the state is no mistake: looking through it leaves the state out.
+    """
+    if folder.is_relative_to(home) and folder != home / "sessions":
+        raise ConfigError(
+            f"[[source]]: {folder} lies in memoryd's own folder, {home}",
+            remedy="name a folder of logs outside it; its sessions/ are read in any case",
+        )
 
 
 def epoch(config: Config, rules: Rules, roots: tuple[Root, ...]) -> str:

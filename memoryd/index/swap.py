@@ -102,7 +102,7 @@ def _end_old(live: Path, old: apsw.Connection | None) -> None:
         leave_wal(connection)
     except db.Damaged:
         if old is not None:
-            old.close()
+            db.close(old)
         set_aside(live)
         return
     _refuse_sidecars(live)
@@ -122,7 +122,8 @@ def leave_wal(connection: apsw.Connection) -> None:
     if mode != "delete":
         raise _busy()
     reached("swap: alone")
-    connection.close()
+    with db.translated():
+        connection.close()
 
 
 def _busy() -> IndexBusy:
@@ -149,6 +150,14 @@ def _reopen(live: Path) -> apsw.Connection:
 def beside(path: Path) -> tuple[Path, ...]:
     """Return a database's file and the names that its sidecars would have."""
     return path, *(path.with_name(path.name + suffix) for suffix in db.SIDECARS)
+
+
+def wal_bytes(path: Path) -> int:
+    """Return how long a database's write-ahead log is; it is asked for by name and not opened."""
+    try:
+        return beside(path)[1].stat().st_size
+    except OSError:
+        return 0
 
 
 def remove(path: Path) -> None:

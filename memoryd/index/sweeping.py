@@ -106,10 +106,11 @@ def settle(settings: Settings, writer: Writer, catalogue: Catalogue, found: Foun
     """
     settled = Settled()
     sweep = _Sweep(settings, writer, found, settled)
+    sweep.known = catalogue.known
     for key, known in list(catalogue.known.items()):
         if key not in found.files:
             sweep.without_file(key, known)
-        elif key not in found.changed:
+        elif key not in found.changed or not identity.differs(found.sizes[key], known.seen):
             sweep.with_file(key, known)
         elif known.state == table.LIVE and another_file(found.sizes[key], known):
             sweep.moved(key, known)
@@ -127,6 +128,7 @@ class _Sweep:
         self.writer = writer
         self.found = found
         self.settled = settled
+        self.known: Mapping[int, Known] = {}
         self.oldest = _oldest(settings)
         self.roots = {str(root.path): root for root in settings.roots}
 
@@ -196,7 +198,8 @@ class _Sweep:
     def moved(self, key: int, known: Known) -> bool:
         """Follow a log that has another path now; say whether it has."""
         new = self.by_inode.get((known.seen.dev, known.seen.ino))
-        if new is None or new not in self.found.changed or not known.offset:
+        read_there = new in self.known
+        if new is None or not known.offset or not (read_there or new in self.found.changed):
             return False
         file = self.found.files[new]
         log = table.load(self.writer.connection, known.id)
@@ -204,6 +207,11 @@ class _Sweep:
             return False
         self.hand_on(log.floor, new, log.place)
         self.forget_there_too(key, place_of(file))
+        if (
+            read_there
+        ):  # by a hint, or it took the place of another log: that one is read from its file
+            self.drop(key, known)
+            return True
         self.settled.dropped.append(key)
         if not _may_follow(file, log):
             self.forget(key)
@@ -266,6 +274,7 @@ class _Sweep:
         if log is not None:
             self.delete(log.id)
             self.forget(log.key)
+            self.found.changed.pop(log.key, None)
             log.state, log.indexed, log.left_out = state, 0, 0
             table.store(self.writer.connection, log)
             self.settled.logs.append(log)
@@ -309,7 +318,7 @@ def must_be_read(settings: Settings, known: Known | None, file: LogFile, seen: S
         case table.GONE:
             return True
         case table.EXPIRED:
-            return seen != known.seen or _age(known) >= oldest
+            return identity.differs(seen, known.seen) or _age(known) >= oldest
     other = another_file(seen, known) or (file.whole is None and seen.size < known.offset)
     return other or not excluded(file.root.exclude, known.project)
 

@@ -6,6 +6,7 @@ In: nothing (values only). Out: `Turn`, which `memoryd.index.writer` works on.
 import msgspec
 
 from memoryd.index.heard import Heard, Told
+from memoryd.index.identity import Ends
 from memoryd.index.kinfolk import Names
 from memoryd.index.listening import Ear
 from memoryd.index.relabels import Ruling
@@ -55,6 +56,7 @@ class Turn(msgspec.Struct):
     rulings: tuple[Ruling, ...] = ()
     names: Names = msgspec.field(default_factory=Names)
     counts: Counts = msgspec.field(default_factory=Counts)
+    ends: Ends = msgspec.field(default_factory=Ends)
     tomb: Tomb | None = None
     anew: bool = False
     whole: bool = False

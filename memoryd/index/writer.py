@@ -44,7 +44,7 @@ from memoryd.index.files import (
     start_label,
     start_of,
 )
-from memoryd.index.heard import Told
+from memoryd.index.heard import Told, tells
 from memoryd.index.identity import Seen
 from memoryd.index.kinship import Kinship
 from memoryd.index.lineage import NOTHING
@@ -99,14 +99,15 @@ class Writer:
         """Write into `connection`; the first row gets the id `next_id`. Raises: ConfigError, OSError."""
         self.connection = connection
         self.settings = settings
-        self.max_level = settings.max_level
+        self.max_level, self.pause = settings.max_level, settings.pause
         self.ids = settings.ids
         self.rows = Rows(connection, len(settings.classes), next_id)
         entries = overrides.read(settings.home)
         self.floors = floors.gathered(entries, self.ids, settings.classes)
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
         self.tombs = tombs.gathered(entries, self.ids)
-        self.kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self._kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self._kin_doubtful = False
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
         self.listened = False
@@ -122,6 +123,17 @@ class Writer:
         if key is None:
             key = self._keys[name] = key_of(self.ids, file)
         return key
+
+    @property
+    def kin(self) -> Kinship:
+        """What logs say to each other; read again after a rollback, when it is first asked for.
+
+        Not in the rollback itself: on a disk that fails, that would fail as well. Raises: apsw.Error.
+        """
+        if self._kin_doubtful:
+            self._kin.load()
+            self._kin_doubtful = False
+        return self._kin
 
     def folding(self, log: Log) -> Folding:
         """Take the fold of a log out of memory, or load it; `keep` puts it back."""
@@ -142,7 +154,7 @@ class Writer:
         self._kept.clear()
         self.touched.clear()
         self.retold.clear()
-        self.kin.load()
+        self._kin_doubtful = True
 
     def release(self, log: Log) -> None:
         """Forget the fold of a log whose rows were made or deleted outside of its turns."""
@@ -184,8 +196,9 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
         turn.ear.finish()
     log.label = folding.state.label
     log.peak = log.peak.join(log.label)
-    log.seen = seen
-    log.marks = identity.marks(handle, log.position.offset, whole=turn.whole)
+    log.seen = seen if turn.whole else identity.grown_old(seen)
+    offset = log.position.offset
+    log.marks = identity.marks(handle, offset, whole=True) if turn.whole else turn.ends.marks()
     log.indexed += counts.indexed
     log.left_out += counts.left_out
     log.unreadable += counts.unreadable
@@ -212,13 +225,14 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
             log.tell(record.about)
         if record.about.session is not None:
             ear.session(n, record.about.session)
+    before = log.last_ts
     if ts is not None:
         log.met(ts)
     rows = folded(turn, record, writer.settings.rules, writer.ids)
     turn.counts.records += 1
     copy = ear.copies and ear.copied(record)
-    if turn.heard is not None:
-        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level))
+    if turn.heard is not None and tells(record, before, writer.pause):
+        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level, before))
     for item, label in rows:
         gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):
@@ -278,6 +292,7 @@ def _read(
         for record in batch.records:
             index_record(writer, turn, record)
         log.position = batch.position
+        turn.ends.add(batch.first, batch.last)
         if excluded(file.root.exclude, log.project):
             _exclude(writer, turn)
             return False
@@ -321,17 +336,17 @@ def _exclude(writer: Writer, turn: Turn) -> None:
         turn.heard = []
 
 
-def _goes_on(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> bool:
-    """Say whether the file is the one that was read so far, under the overrides that it has now."""
+def _as_ruled(writer: Writer, log: Log) -> bool:
+    """Say whether a log was read under the overrides that it has now."""
     if log.state != table.LIVE or log.floor != writer.floors.of(log.key):
         return False
-    if log.forgot != writer.tombs.mark(log.key):
-        return False
-    return log.position.offset == 0 or same_so_far(file, log, handle, seen)
+    return log.forgot == writer.tombs.mark(log.key)
 
 
-def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen) -> Log:
+def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, *, same: bool) -> Log:
     """Delete what the index has of a log and return its row as it is before the first record.
+
+    `same`: the file starts with what was read of it.
 
     Raises: OSError, also where a floor cannot be written: then nothing of this turn may be committed.
     """
@@ -339,7 +354,7 @@ def _start_over(writer: Writer, file: LogFile, log: Log, handle: int, seen: Seen
     writer.kin.drop(log.key)
     table.delete(writer.connection, log.id, len(writer.settings.classes))
     fresh = _new_log(writer, file, log.id)
-    if log.position.offset and same_so_far(file, log, handle, seen):
+    if log.position.offset and same:
         return fresh
     settings = writer.settings
     if not label_at_end(settings, file, fresh.label, handle).covers(log.peak):
@@ -365,11 +380,14 @@ def _new_log(writer: Writer, file: LogFile, number: int) -> Log:
 def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen: Seen) -> Turn:
     """Return the turn of a log as it goes on, or as it starts over."""
     log, anew = progress(writer, file, number), False
-    if not _goes_on(writer, file, log, handle, seen):
-        anew = log.position.offset > 0 and not same_so_far(file, log, handle, seen)
-        log = _start_over(writer, file, log, handle, seen)
+    ends = identity.Ends.of(handle, log.position.offset)
+    same = log.position.offset == 0 or same_so_far(file, log, handle, seen, ends)
+    if not (same and _as_ruled(writer, log)):
+        anew, ends = not same, identity.Ends()
+        log = _start_over(writer, file, log, handle, same=same)
     ear = Listener(writer.kin, log, file.adapter)
     turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, anew=anew)
+    turn.ends = ends
     turn.heard, turn.whole = [] if writer.listened else None, file.whole is not None
     turn.rulings, turn.tomb = writer.relabels.of(log.key), writer.tombs.of(log.key)
     return turn

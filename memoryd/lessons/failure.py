@@ -11,19 +11,36 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memoryd import redact
+from memoryd import profiles, redact
 from memoryd.lessons import codes
 from memoryd.lessons.fingerprint import plain
 
-SHELL_TOOLS = frozenset((
-    "Bash", "bash", "shell", "shell_command", "local_shell", "exec_command", "container.exec",
-    "run_shell_command", "execute_command", "terminal", "run_command", "run_terminal_cmd",
-))  # fmt: skip
-_OWN = "<tool_use_error>"
+SHELL_TOOLS = frozenset(profiles.SHELLS)
+_OWN = ("<tool_use_error>", "apply_patch verification failed")
 _OWN_ERROR = re.compile(r"</?tool_use_error>")
-"""Claude Code puts its tools' own words between these, other people's text never."""
-_DECLINED = ("The user doesn't want to ", "[Request interrupted by user", "User rejected ")
-_REJECTED = re.compile(r"\brejected by (?:the )?user\b")
+"""Claude Code puts its tools' own words between these, other people's text never; Codex's patches start so."""
+_SHOWING = frozenset(
+    "cat head tail less more bat nl grep egrep rg ag find fd ls tree strings xxd jq cut sort uniq wc diff "
+    "curl wget open goto scroll_up scroll_down search_dir search_file find_file decompile".split()
+)
+"""Commands that put out what others wrote, SWE-agent's own among them."""
+_SHOWING_TOO = frozenset(
+    [("sed", "-n"), *(("git", what) for what in ("show", "log", "diff", "blame", "grep"))]
+)
+_BETWEEN = re.compile(r"&&|\|\|?|[;\n]")
+_DECLINED = (
+    "The user doesn't want to ",
+    "[Request interrupted by user",
+    "[Operation Cancelled]",
+    "User rejected ",
+    "Tool execution aborted",
+)
+_REJECTED = re.compile(
+    r"\b(?:rejected|declined|denied|cancelled|aborted) by (?:the )?user\b"
+    r"|\b[Tt]he user (?:has )?(?:rejected|declined|denied|cancelled|did not allow)\b"
+)
+_ABORTED = "Command aborted"
+"""What pi writes below all that a stopped command had said."""
 MOST_BYTES = 200
 """Of the redacted first error line; the only words of a result that memoryd keeps."""
 _MOST_LINES = 3
@@ -45,7 +62,8 @@ _CERTAIN = re.compile(
     r"|\b(?:exit(?:ed with)?|returned)(?: non-zero)? (?:code|status)[ :=]+[1-9]\d*\b"
     r"|\bfatal error: |^fatal: "
     r"|\b(?:failed to compile|build failed|compilation failed)\b"
-    r"|^make(?:\[\d+\])?: \*\*\* ",
+    r"|^make(?:\[\d+\])?: \*\*\* "
+    r"|^Your proposed edit has introduced new syntax error|^EXECUTION TIMED OUT$",
     re.MULTILINE,
 )
 _CERTAIN_WORDS = (
@@ -60,7 +78,7 @@ _CERTAIN_WORDS = (
         "not found",
         "npm ",
     ),
-    *("exit", "returned", "fatal: ", "make"),
+    *("exit", "returned", "fatal: ", "make", "TIMED OUT"),
 )
 """What certain text holds at the least; most outputs of what went well hold none of it."""
 _NAMING = (
@@ -90,10 +108,19 @@ _NAMING = (
     *("segmentation", "traceback", "e  "),
 )
 """Words of a line that names what is wrong; pytest marks such lines with an E and blanks."""
+_PLACED = re.compile(r"[\w./\\-]+\.[a-z]{1,5}(?::\d+(?::\d+)?:|\(\d+,\d+\):) ")
+"""A line that begins with a place in a file, as compilers and linters write."""
 _ZERO = re.compile(r"\b(?:0|no) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 _WRAPPING = re.compile(
-    r"^(?:Traceback \(most recent call last\):|Exit code:? \d+|Output:|Error: Exit code \d+)\s*$"
+    r"^(?:Traceback \(most recent call last\):|Output:|ERRORS:"
+    r"|<?(?:Error: )?(?:Command |Process )?(?:exited with |failed with |failed )?"
+    r"\(?(?:exit )?code:? -?\d+\)?[.>]?"
+    r"|Your proposed edit has introduced new syntax error.*"
+    r"|\[[\w:-]+\] (?:ERROR task failed|\$ .*)"
+    r"|(?:Chunk ID|Wall time|Total output lines|Original token count): .*)\s*$",
+    re.IGNORECASE,
 )
+"""Lines with which harnesses wrap what a command said; they name nothing."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -116,6 +143,14 @@ class Failure(msgspec.Struct, frozen=True):
 def shell_like(tool: str) -> bool:
     """Say whether a tool runs commands, so that its output is its own words."""
     return tool in SHELL_TOOLS
+
+
+def shows(command: str) -> bool:
+    """Say whether all that a command does is to show what others wrote, in which "error" is content."""
+    parts = [part.split(maxsplit=2) for part in _BETWEEN.split(command) if part.strip()]
+    return bool(parts) and all(
+        words[0] in _SHOWING or tuple(words[:2]) in _SHOWING_TOO for words in parts
+    )
 
 
 def failed(tool: str, outcome: Outcome, text: str) -> bool:
@@ -145,7 +180,9 @@ def _line_around(text: str, at: int) -> str:
 def declined(text: str) -> bool:
     """Say whether a person stopped the call: the log calls it failed, but nothing is to be learned from it."""
     said = text[:500].lstrip()
-    return said.startswith(_DECLINED) or ("rejected by" in said and bool(_REJECTED.search(said)))
+    if said.startswith(_DECLINED) or text[-_END:].rstrip().endswith(_ABORTED):
+        return True
+    return " user" in said and bool(_REJECTED.search(said))
 
 
 def describe(tool: str, outcome: Outcome, text: str) -> Failure:
@@ -217,6 +254,7 @@ def _naming(masked: str, *, own: bool) -> list[str]:
 def _names(line: str) -> bool:
     folded = line.lower()
     named = line.startswith("E  ") or any(word in folded for word in _NAMING[:-1])
+    named = named or _PLACED.match(line) is not None
     return named and not _ZERO.search(folded)
 
 

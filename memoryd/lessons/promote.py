@@ -38,8 +38,21 @@ def promote(connection: apsw.Connection, session: str, now: int) -> int:
         ):
             label = lesson.label.join(Label(level, bool(untrusted)))
             new += _promote_one(connection, lesson, label, now)
+            for above in _made_above(connection, lesson, label):
+                _promote_one(connection, lesson, above, now)
     settings.count(connection, "patterns_promoted_new", new)
     return new
+
+
+def _made_above(connection: apsw.Connection, lesson: Lesson, label: Label) -> list[Label]:
+    """Return the labels above `label` at which the lesson has patterns: their readers see this fix as well."""
+    made = row.select(
+        connection,
+        "type = 'pattern' AND origin = 'causal' AND fingerprint = ? AND project = ? AND call = ? "
+        "ORDER BY level, untrusted",
+        (lesson.fingerprint, lesson.project, lesson.call),
+    )
+    return [one.label for one in made if one.label != label and one.label.covers(label)]
 
 
 def _promote_one(connection: apsw.Connection, lesson: Lesson, label: Label, now: int) -> bool:

@@ -22,12 +22,16 @@ GENERIC = {
 }
 """The suggestion of a coarse type; a lesson with no better one is not worth a place in a prompt."""
 
+_OF_ITS_FAILURE = (
+    "content", "tool", "session", "call", "call_fingerprint", "error_type", "first_line", "code", "hint",
+    "suggestion", "created_at",
+)  # fmt: skip
 _AGAIN = 60_000
 _MOST_COMMAND = 80
 
 
 def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: str) -> Lesson:
-    """Return the lesson of a failure: found, revived, or new."""
+    """Return the lesson of a failure: found, revived, or new; the words of a new one wait (`row.insert_silent`)."""
     known = row.select(
         connection,
         "type = 'error' AND origin = 'reflector' AND status <> 'superseded' "
@@ -37,10 +41,10 @@ def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: st
     for lesson in known:
         if seen.label.covers(lesson.label) and lesson.status == "active":
             _count_again(connection, seen, error)
-            return lesson
+            return _retell(connection, lesson, _lesson(seen, failure, error))
     here = [lesson for lesson in known if lesson.label == seen.label]
     if not here:
-        return row.insert(connection, _lesson(seen, failure, error))
+        return row.insert_silent(connection, _lesson(seen, failure, error))
     if here[0].staled_session == seen.session:
         return here[0]  # it went stale over this very session; only another one can call it back
     if here[0].against:
@@ -50,11 +54,23 @@ def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: st
 
 def _count_again(connection: apsw.Connection, seen: Seen, error: str) -> None:
     recent = connection.execute(
-        "SELECT 1 FROM call WHERE error = ? AND ok = 0 AND at > ? AND at <= ? "
+        "SELECT 1 FROM failed WHERE error = ? AND at > ? AND at <= ? "
         "AND (at, log, n, block) < (?, ?, ?, ?) LIMIT 1",
         (error, seen.at - _AGAIN, seen.at, seen.at, seen.log, seen.n, seen.block),
     ).get
     settings.count(connection, "reflections_throttled" if recent else "duplicate_suppressions")
+
+
+def _retell(connection: apsw.Connection, known: Lesson, told: Lesson) -> Lesson:
+    """Let a lesson speak of the earliest failure that its own readers may see: logs are read in no order.
+
+    Its id stays: somebody may have been told of it.
+    """
+    first = (known.created_at, known.call or "") <= (told.created_at, told.call or "")
+    if first or told.label != known.label:
+        return known
+    row.update(connection, known.row, **{name: getattr(told, name) for name in _OF_ITS_FAILURE})
+    return row.select(connection, "row = ?", (known.row,))[0]
 
 
 def _revive(connection: apsw.Connection, lesson: Lesson, seen: Seen) -> Lesson:
@@ -79,7 +95,7 @@ def _replace(connection: apsw.Connection, old: Lesson, new: Lesson) -> Lesson:
         connection, old.row, status="superseded", superseded_by=new.id, updated_at=new.created_at
     )
     settings.count(connection, "memories_superseded")
-    return row.insert(connection, new)
+    return row.insert_silent(connection, new)
 
 
 def _lesson(seen: Seen, failure: Failure, error: str) -> Lesson:

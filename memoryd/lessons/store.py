@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 from memoryd import db, migrations
-from memoryd.errors import BadRequest, ConfigError
+from memoryd.errors import BadRequest, ConfigError, Internal
 from memoryd.lessons import words
 
 NAME = "lessons.sqlite3"
@@ -38,7 +38,8 @@ def opened(path: Path) -> apsw.Connection:
     """Open the database at `path` for writing, made or brought up to date first.
 
     Before the first pending step of one that holds something, a copy is kept beside it
-    (``lessons.sqlite3.before-007``). Raises: ConfigError for a newer one, and what `db.wrong` knows.
+    (``lessons.sqlite3.before-007``). Raises: ConfigError for a newer one, Internal naming a step that fails, and
+    what `db.wrong` knows.
     """
     seen = db.look(path)
     if seen is None and not path.exists():
@@ -48,13 +49,27 @@ def opened(path: Path) -> apsw.Connection:
         if 0 < seen.user_version < migrations.latest(_DATABASE):
             keep_copy(path, seen.user_version + 1)
     connection = db.writer(path, synchronous="FULL")
-    db.plans_once(connection)
     try:
-        bring_up(connection)
+        with db.translated():
+            db.plans_once(connection)
+            _bring_up_or_tell(connection)
     except BaseException:
-        connection.close()
+        db.close(connection)
         raise
     return connection
+
+
+def _bring_up_or_tell(connection: apsw.Connection) -> None:
+    """Apply every pending step. Raises: Internal naming the step that fails on what it finds, DiskFull, IOFailed."""
+    try:
+        with db.translated():
+            bring_up(connection)
+    except Internal as error:
+        step = int(str(connection.pragma("user_version"))) + 1
+        raise Internal(
+            f"step {step} of {NAME} fails; the database is as it was before that step",
+            remedy=f"restore {NAME} from a backup, or the copy {NAME}.before-{step:03}",
+        ) from error
 
 
 def bring_up(connection: apsw.Connection) -> int:
@@ -66,20 +81,27 @@ def bring_up(connection: apsw.Connection) -> int:
 
 
 def keep_copy(path: Path, step: int) -> Path:
-    """Copy the database, WAL and all, to a new file beside it and return its path; an older copy stays."""
+    """Copy the database, WAL and all, to a new file beside it and return its path; an older copy stays.
+
+    The copy has its name only once it is whole: else a kill would leave half of one, and the next start rely on it.
+    """
     copy = path.with_name(f"{path.name}.before-{step:03}")
     if copy.exists():
         return copy
-    db.create(copy)
+    begun = copy.with_name(f"{copy.name}.new")
+    for name in ("", *db.SIDECARS):
+        begun.with_name(begun.name + name).unlink(missing_ok=True)
+    db.create(begun)
     with db.translated():
         source = db.writer(path)
-        target = apsw.Connection(str(copy))
+        target = apsw.Connection(str(begun))
         try:
             with target.backup("main", source, "main") as backup:
                 backup.step()
         finally:
             target.close()
             source.close()
+    begun.rename(copy)
     return copy
 
 

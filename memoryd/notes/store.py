@@ -24,6 +24,7 @@ from memoryd.notes.handles import Version, failed, moved_on, taken, unsafe, vers
 from memoryd.notes.names import INBOX, MAX_DEPTH, SUFFIX, Place
 
 MAX_READ = 1 << 20
+_TOO_LARGE = "the file is larger than any note"
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -125,7 +126,7 @@ class Store:
             if odd := handles.odd_file(found, self._dev):
                 raise unsafe(odd)
             if found.st_size > MAX_READ:
-                raise unsafe("the file is larger than any note")
+                raise unsafe(_TOO_LARGE)
             return _all_of(handle), version(found)
         except OSError as error:
             raise failed(error) from error
@@ -272,6 +273,8 @@ class Store:
             odd = "the folder lies too deep" if deep else handles.odd_folder(found, self._dev)
             return Found(place, True, odd=odd)
         odd = handles.odd_file(found, self._dev)
+        if not odd and found.st_size > MAX_READ:
+            odd = _TOO_LARGE
         if not odd and (entry.name[:1] == "." or not entry.name.endswith(SUFFIX)):
             odd = "that is no note"
         return Found(place, False, version(found), odd)

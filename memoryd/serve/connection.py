@@ -44,6 +44,7 @@ QUEUED = protocol.MAX_ANSWER
 _BREATH = 64
 """Messages taken in one go before other tasks get their turn."""
 _RETRY_MS = 50
+_NO_MEMORY_RETRY_MS = 1_000
 
 log = structlog.get_logger()
 
@@ -155,7 +156,12 @@ class Connection:
         """Return the next bytes of a message that has begun, none when they do not come in time."""
         with trio.move_on_at(self._begun + MESSAGE_S):
             return await self._wire.receive()
-        await self._give_up(BadMessage(f"a message took over {MESSAGE_S:.0f} s to arrive"))
+        await self._give_up(
+            BadMessage(
+                f"a message took over {MESSAGE_S:.0f} s to arrive",
+                remedy="send each message at once, on a new connection",
+            )
+        )
         return b""
 
     def _take(self, message: protocol.Message) -> None:
@@ -248,8 +254,13 @@ class Connection:
 
     def _known(self, error: Exception, method: str) -> MemorydError:
         """Return what the peer is told of `error`: never the words of an exception that is no refusal."""
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
+        error = _gravest(error)
+        if isinstance(error, MemoryError):
+            return Busy(
+                "there is no memory for that now",
+                remedy="ask for less, or later",
+                retry_after_ms=_NO_MEMORY_RETRY_MS,
+            )
         if isinstance(error, MemorydError) and not isinstance(error, Internal):
             return error
         error_id = secrets.token_hex(4)
@@ -342,3 +353,11 @@ class Connection:
             if self._jobs or self._asker.told:
                 self._heard = trio.current_time()
         self._nursery.cancel_scope.cancel()
+
+
+def _gravest(error: Exception) -> Exception:
+    """Return the one error of a group that its asker is told: a fault of ours before any refusal."""
+    if not isinstance(error, ExceptionGroup):
+        return error
+    each = [_gravest(inner) for inner in error.exceptions]
+    return next((one for one in each if not isinstance(one, MemorydError)), each[0])

@@ -1,8 +1,9 @@
 """Looks through the whole index, at the start and once a day: a damaged one is set aside and rebuilt.
 
 In: the keeper of the index, its readers. Out: nothing while all is well. At the start tables are held against
-each other, which reads the file once; each day also every word against its text, which costs half of what a
-rebuild does and happens in a reader's thread, so that nobody waits for it.
+each other, which reads the file once; a while later, and then each day, also every word against its text, which
+costs half of what a rebuild does and happens in a reader's thread, so that nobody waits for it. A machine that is
+switched off each night is looked through as well.
 """
 
 from typing import Protocol
@@ -18,6 +19,8 @@ from memoryd.serve.readers import Readers
 
 DAY_S = 86_400.0
 """How long between two looks."""
+WORDS_S = 900.0
+"""How long after the start words are looked at first: by then the work of the start is done."""
 
 log = structlog.get_logger()
 
@@ -40,12 +43,13 @@ class Keeper(Protocol):
 
 
 async def look_after(keeper: Keeper, readers: Readers, classes: int) -> None:
-    """Look now, and every day; never returns."""
-    words = False
+    """Look now, a while later, and every day; never returns."""
+    await keeper.served()
+    await look(keeper, readers, classes, words=False)
+    await trio.sleep(WORDS_S)
     while True:
         await keeper.served()
-        await look(keeper, readers, classes, words=words)
-        words = True
+        await look(keeper, readers, classes, words=True)
         await trio.sleep(DAY_S)
 
 

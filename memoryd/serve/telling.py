@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from memoryd import db
 from memoryd.clock import rfc3339
 from memoryd.index import Counts, Known, Progress, Status
 from memoryd.serve.connection import Traffic
+from memoryd.serve.pace import Rate
 
 Told = dict[str, object]
 MOST_NAMED = 100
@@ -38,11 +40,18 @@ class Fault(msgspec.Struct, frozen=True):
     remedy: str
 
 
-def index_view(status: Status, logs: Iterable[Known]) -> Told:
-    """Return what is told of the index and its sources."""
+def index_view(status: Status, logs: Iterable[Known], rate: Rate | None = None) -> Told:
+    """Return what is told of the index and its sources; `rate`: how fast a history is read."""
+    rate = rate or Rate()
     why = sorted(status.sums.why.items(), key=lambda item: (-item[1], item[0]))
     return {
-        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes, "held": status.held},
+        "behind": {
+            "logs": status.lag_logs,
+            "bytes": status.lag_bytes,
+            "held": status.held,
+            "bytes_per_s": rate.bytes_per_s,
+            "remaining_s": rate.remaining_s,
+        },
         "sources": sources(logs),
         "left_out": [{"why": reason, "rows": rows} for reason, rows in why],
         "unreadable": status.sums.unreadable,
@@ -111,9 +120,15 @@ def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:
 
 
 def faults(
-    status: Status, *, reads_missing: int, unwatched: str, notes: str = "", lessons: str = ""
+    status: Status,
+    *,
+    reads_missing: int,
+    unwatched: str,
+    notes: str = "",
+    lessons: str = "",
+    configuration: str = "",
 ) -> list[Fault]:
-    """Return what is wrong with the index, its logs, the read log, the notes and the lessons."""
+    """Return what is wrong with the index, its logs, the read log, notes, lessons, and what was to be taken over."""
     found: list[Fault] = []
     if status.fault:
         found.append(
@@ -134,6 +149,13 @@ def faults(
                 "take them out: a kill cut them short, and nothing was done by them",
             )
         )
+    if status.wal_bytes > 2 * db.WAL_MOST:
+        found.append(
+            Fault(
+                "somebody has the index open and holds on to an old state of it",
+                "close what reads memory.sqlite3 (`fuser` names it); its -wal grows meanwhile",
+            )
+        )
     if reads_missing:
         found.append(
             Fault(
@@ -145,6 +167,13 @@ def faults(
         found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
     if lessons:
         found.append(Fault(f"nothing is learned: {lessons}", "see the daemon's log"))
+    if configuration:
+        found.append(
+            Fault(
+                f"the configuration on disk is not the one that is served: {configuration}",
+                "mend it (`memoryd --check-config`), then send SIGHUP again",
+            )
+        )
     if unwatched:
         found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
     return found

@@ -46,7 +46,12 @@ _FIRST_LINE = re.compile(
     rb"(?:Exit code:|Process exited with code) (-?\d+)"
 )
 _METADATA = re.compile(rb'(?:\\"exit_code\\"|"exitCode"):\s*(-?\d+)|"success":\s*(true|false)')
-_FAILED = (b'"exec command rejected', b'"failed in sandbox', b'"execution error')
+_FAILED = (
+    b'"exec command rejected',
+    b'"failed in sandbox',
+    b'"execution error',
+    b'"apply_patch verification failed',
+)
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _NEAR = 240
 """Bytes at either end of an output in which its exit code is looked for."""

@@ -12,7 +12,7 @@ from typing import Any
 from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.records import About, Brought, Called, Item, Kind, Record
-from memoryd.sources import base, loose
+from memoryd.sources import answers, base, loose
 
 ID = "copilot"
 
@@ -77,8 +77,9 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     elif kind == "assistant.message":
         _assistant(items, data)
     elif kind == "tool.execution_complete":
-        ok = loose.flag(data.get("success"))
-        items.append(loose.returned(0, data.get("toolCallId"), ok=ok, said=data.get("result")))
+        answer = answers.of_copilot(data.get("result"), data.get("error"))
+        ok = answer.judged(loose.flag(data.get("success")))
+        items.append(loose.returned(0, data.get("toolCallId"), ok=ok, said=answer.said))
     elif kind == "hook.end":
         told = {key: value for key, value in data.items() if key not in _HOOK_KEYS}
         items += [Brought(0, "hook")] if base.carries_text(told) else []

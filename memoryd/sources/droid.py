@@ -11,7 +11,7 @@ from typing import Any
 from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.records import About, Brought, Called, Item, Kind, Record
-from memoryd.sources import base, loose
+from memoryd.sources import answers, base, loose
 from memoryd.sources.wrapped import in_claude_code
 
 ID = "droid"
@@ -113,9 +113,10 @@ def _message(items: list[Item], line: loose.Line) -> None:
             name, args = loose.string(block.get("name")), loose.args_of(block.get("input"))
             items.append(Called(number, base.text(block.get("id")), name, args))
         elif kind == "tool_result":
-            ok = loose.flag(block.get("is_error"), of=False)
-            said = block.get("content")
-            items.append(loose.returned(number, block.get("tool_use_id"), ok=ok, said=said))
+            answer = answers.of_droid(block.get("content"))
+            ok = answer.judged(loose.flag(block.get("is_error"), of=False))
+            call = block.get("tool_use_id")
+            items.append(loose.returned(number, call, ok=ok, said=answer.said))
         elif kind not in ("thinking", "redacted_thinking"):
             items.append(Brought(number, base.named("block", base.text(kind))))
 

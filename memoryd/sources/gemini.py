@@ -12,7 +12,7 @@ from typing import Any
 from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.records import Brought, Item, Kind, Link, Record
-from memoryd.sources import base, loose, whole
+from memoryd.sources import answers, base, loose, whole
 
 ID = "gemini"
 
@@ -164,9 +164,10 @@ def _tools(items: list[Item], line: loose.Line) -> None:
     """Add each call and, where it has one, the result beside it, in blocks above those of the words."""
     first = len(_parts(line))
     for number, tool in enumerate(loose.objs(line.get("toolCalls"))):
-        ok = _DONE.get(loose.string(tool.get("status")))
-        at = first + 2 * number
-        loose.both(items, at, tool.get("id"), tool.get("name"), tool.get("args"), ok=ok)
+        answer = answers.of_gemini(tool.get("name"), tool.get("result"))
+        ok = answer.judged(_DONE.get(loose.string(tool.get("status"))))
+        at, name = first + 2 * number, tool.get("name")
+        loose.both(items, at, tool.get("id"), name, tool.get("args"), ok=ok, said=answer.said)
         if ok is None and not tool.get("result"):
             items.pop()  # still running
 

@@ -111,8 +111,10 @@ def _block(items: list[Item], at: int, block: loose.Line, role: object, *, hidde
         items.append(Called(at, base.text(block.get("id")), name, args))
     elif kind == "toolResponse":
         result = loose.obj(block.get("toolResult"))
-        failed = result.get("status") == "error" or loose.obj(result.get("value")).get("isError")
-        items.append(loose.returned(at, block.get("id"), ok=not failed, said=result.get("error")))
+        value = loose.obj(result.get("value"))
+        failed = result.get("status") == "error" or value.get("isError") is True
+        said = result.get("error") or value.get("content")
+        items.append(loose.returned(at, block.get("id"), ok=not failed, said=said))
     elif kind == "text":
         items.append(Brought(at, "hook"))
     elif kind in _META:

@@ -152,7 +152,8 @@ def _event(items: list[Item], event: loose.Line) -> None:
         items.append(Called(0, base.text(event.get("toolCallId")), name, args))
     elif kind == "tool.result":
         result = loose.obj(event.get("result"))
-        ok = loose.flag(result.get("isError"), of=False)
+        # The wire says `isError` only where it is true.
+        ok = loose.flag(result.get("isError", False), of=False)
         call = event.get("toolCallId")
         items.append(loose.returned(0, call, ok=ok, said=result.get("output")))
     elif kind not in ("step.begin", "step.end"):

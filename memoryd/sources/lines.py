@@ -4,7 +4,7 @@ In: an open file, a `Position`, the log's `Adapter`. Out: `Batch` after `Batch`,
 the position after them, which is to be stored in the same transaction as what the records become::
 
     Position(offset=0, records=0, discarding=False, begun=False)    # the start of a log
-    Batch(records: list[Record], position: Position)
+    Batch(records: list[Record], position: Position, first: bytes, last: bytes)
     read(file, position, adapter, *, log="", budget_bytes=None, at_end=True) -> Iterator[Batch]
 
 The one property that everything rests on: however the file grew and wherever reading stopped, the records
@@ -33,6 +33,9 @@ BLOCK = 1 << 20
 LINE_LIMIT = 8 << 20
 """Bytes that one object may have, with what stands before it in its line."""
 
+ENDS = 1024
+"""Bytes at either end of what a batch took, for who wants to know the file again."""
+
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -51,10 +54,12 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Records in file order, and the position after the last of them."""
+    """Records in file order, the position after the last of them, and the `ENDS` of the bytes they took."""
 
     records: list[Record]
     position: Position
+    first: bytes = b""
+    last: bytes = b""
 
 
 def read(
@@ -99,9 +104,9 @@ def _next(
     descriptor: int, position: Position, adapter: Adapter, block_bytes: int, *, at_end: bool
 ) -> Batch | None:
     """Return the next batch, or None when nothing more can be read yet."""
-    start = position
+    start, mark = position, b""
     if start.offset == 0 and os.pread(descriptor, len(_BOM), 0) == _BOM:
-        start = msgspec.structs.replace(start, offset=len(_BOM))
+        start, mark = msgspec.structs.replace(start, offset=len(_BOM)), _BOM
     data, cut = _window(descriptor, start.offset, block_bytes)
     reading = _Reading(start, adapter)
     if cut > 0:
@@ -111,7 +116,13 @@ def _next(
     elif at_end:
         reading.left_of_line(data)
     after = reading.position()
-    return None if after == position else Batch(reading.records, after)
+    return (
+        None if after == position else _batch(reading.records, after, data[: reading.taken], mark)
+    )
+
+
+def _batch(records: list[Record], after: Position, taken: bytes, mark: bytes = b"") -> Batch:
+    return Batch(records, after, (mark + taken[:ENDS])[:ENDS], (mark + taken[-ENDS:])[-ENDS:])
 
 
 def _window(descriptor: int, offset: int, want: int) -> tuple[bytes, int]:
@@ -137,7 +148,7 @@ def _discard(descriptor: int, position: Position) -> Batch | None:
     end = data.find(b"\n") + 1
     offset = position.offset + (end or len(data))
     after = msgspec.structs.replace(position, offset=offset, discarding=not end)
-    return Batch([], after)
+    return _batch([], after, data[: end or len(data)])
 
 
 class _Reading:

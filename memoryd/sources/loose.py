@@ -83,20 +83,27 @@ def args_of(value: object) -> object:
 def returned(
     block: int, call: object, tool: object = None, *, ok: bool | None = None, said: object = None
 ) -> Returned:
-    """Return the item of a result; `said` is kept undecoded where it failed."""
+    """Return the item of a result; `said` is kept undecoded unless it is told that it went well."""
     told = None
-    if ok is False and said is not None:
+    if ok is not True and said is not None:
         told = msgspec.Raw(msgspec.json.encode(said))
     return Returned(block, base.text(call), base.text(tool), ok, told=told)
 
 
 def both(
-    items: list[Item], block: int, call: object, tool: object, args: object, *, ok: bool | None
+    items: list[Item],
+    block: int,
+    call: object,
+    tool: object,
+    args: object,
+    *,
+    ok: bool | None,
+    said: object = None,
 ) -> None:
     """Add a call and its result from one place: the result takes the block after the call's."""
     name = base.text(call) or f"at {block}"
     items.append(Called(block, name, string(tool), args_of(args)))
-    items.append(Returned(block + 1, name, ok=ok))
+    items.append(returned(block + 1, name, ok=ok, said=said))
 
 
 def flag(value: object, *, of: bool = True) -> bool | None:

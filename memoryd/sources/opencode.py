@@ -226,7 +226,10 @@ def made(
             yield whole.line({"opencode": "part", **about, "part": kept})
             if kept["type"] == "tool" and kept["state"].get("status") not in _UNDONE:
                 # In a record of its own: a task's session starts from its call, and answers in its result.
-                yield whole.line({"opencode": "result", "time": made_at, "part": kept})
+                told = _told(part)
+                yield whole.line(
+                    {"opencode": "result", "time": made_at, "part": kept, "told": told}
+                )
 
 
 def _kept(part: loose.Line) -> loose.Line:
@@ -245,6 +248,20 @@ def _kept(part: loose.Line) -> loose.Line:
     return {**part, "type": kind}
 
 
+def _told(part: loose.Line) -> object:
+    """Return what a tool's part says of how it failed; of what went well nothing is read."""
+    state = loose.obj(part.get("state"))
+    return state.get("error", state.get("output")) if _ok(part, state) is False else None
+
+
+def _ok(part: loose.Line, state: loose.Line) -> bool | None:
+    """Return how a call went: its status, unless what it ran has another exit code than 0."""
+    code = part.get("exit", loose.obj(state.get("metadata")).get("exit"))
+    if isinstance(code, int) and code:
+        return False
+    return _DONE.get(loose.string(state.get("status")))
+
+
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     """Return the record of a line. Raises: NotJson."""
     kind, items = loose.string(line.get("opencode")), list[Item]()
@@ -255,7 +272,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
         about = base.about(session, base.text(line.get("directory")), ID, link)
         return Record(n, None, items, about, session)
     if kind == "result" and isinstance(line.get("part"), dict):
-        _result(items, line["part"])
+        _result(items, line["part"], line.get("told"))
         return Record(n, ts, items)
     if kind == "part" and isinstance(line.get("part"), dict):
         _part(items, line["part"], line)
@@ -311,17 +328,12 @@ def _call(part: loose.Line) -> str:
     return base.text(part.get("callID")) or base.text(part.get("id")) or "nameless"
 
 
-def _result(items: list[Item], part: loose.Line) -> None:
-    state = loose.obj(part.get("state"))
-    call = _call(part)
-    ok = _DONE.get(loose.string(state.get("status")))
-    if isinstance(code := part.get("exit"), int) and code:
-        ok = False
-    told = state.get("error") if ok is False else None
-    raw = None if told is None else msgspec.Raw(msgspec.json.encode(told))
+def _result(items: list[Item], part: loose.Line, told: object) -> None:
+    ok = _ok(part, loose.obj(part.get("state")))
+    found = loose.returned(0, _call(part), ok=ok, said=told)
     child = base.text(part.get("session"))
     more = None if child is None else msgspec.Raw(msgspec.json.encode(child))
-    items.append(Returned(0, call, ok=ok, told=raw, more=more))
+    items.append(Returned(0, found.call, ok=ok, told=found.told, more=more))
 
 
 def agents(more: msgspec.Raw) -> tuple[str, ...]:

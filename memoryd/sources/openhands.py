@@ -1,7 +1,7 @@
 """OpenHands: a folder a conversation, in it one small file an event.
 
 In: `base_state.json` and `events/event-NNNNN-*.json` beside it. Out: a header and one line an event, in the order of
-their numbers, without what observations say, and the records of these.
+their numbers, and the records of these. Of what observations say only that of failed ones is read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,6 +28,8 @@ _SUMMARIES = frozenset(("Condensation", "CondensationSummaryEvent"))
 _UNREAD = frozenset(("observation", "reasoning_content", "thinking_blocks", "system_prompt"))
 _KEYS = frozenset(("id", "kind", "source", "timestamp"))
 _NO_ARGS = frozenset(("kind", "security_risk"))
+_NOT_FAILED = (0, -1)
+"""Exit codes of a command that went well, and of one that is still running."""
 
 
 def find(home: Path, env: Mapping[str, str]) -> list[Path]:
@@ -69,8 +71,19 @@ def lines(root: Path, log: str) -> Iterator[bytes]:
             event = loose.obj(whole.document(root, f"{folder}/{name}"))
             kept = {key: value for key, value in event.items() if key not in _UNREAD}
             if loose.string(event.get("kind")) in _RESULTS:
-                kept["is_error"] = loose.obj(event.get("observation")).get("is_error")
+                kept |= _outcome(event)
             yield whole.line(kept)
+
+
+def _outcome(event: loose.Line) -> loose.Line:
+    """Return whether an observation is of a failure, and what it then says."""
+    seen = loose.obj(event.get("observation"))
+    code = seen.get("exit_code", loose.obj(seen.get("metadata")).get("exit_code"))
+    ran_badly = isinstance(code, int) and code not in _NOT_FAILED
+    failed = event["kind"] != "ObservationEvent" or seen.get("is_error") is True or ran_badly
+    told = [event.get("error"), event.get("rejection_reason")]
+    told += [seen.get(key) for key in ("error", "content", "output")]
+    return {"is_error": failed, "told": [one for one in told if one] if failed else None}
 
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
@@ -84,10 +97,9 @@ def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
     elif kind == "ActionEvent":
         _action(items, line)
     elif kind in _RESULTS:
-        error = kind != "ObservationEvent" or line.get("is_error") is True
-        items.append(
-            loose.returned(0, line.get("tool_call_id"), line.get("tool_name"), ok=not error)
-        )
+        ok = line.get("is_error") is not True
+        call, tool = line.get("tool_call_id"), line.get("tool_name")
+        items.append(loose.returned(0, call, tool, ok=ok, said=line.get("told")))
     elif kind in _SUMMARIES:
         loose.say(items, 0, Kind.SUMMARY, line.get("summary"))
         items.append(Brought(0, "compaction"))

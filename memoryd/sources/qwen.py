@@ -11,7 +11,7 @@ from typing import Any
 from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.records import About, Brought, Called, Item, Kind, Link, Record
-from memoryd.sources import base, loose
+from memoryd.sources import answers, base, loose
 
 ID = "qwen"
 
@@ -92,9 +92,10 @@ def _part(items: list[Item], number: int, part: loose.Line, line: loose.Line) ->
     elif (found := part.get("functionResponse")) is not None:
         found, told = loose.obj(found), loose.obj(line.get("toolCallResult"))
         status = told.get("status")
-        ok = None if not isinstance(status, str) else status == "success"
+        answer = answers.of_gemini(found.get("name"), found)
+        ok = answer.judged(None if not isinstance(status, str) else status == "success")
         call = found.get("id") or told.get("callId")
-        items.append(loose.returned(number, call, found.get("name"), ok=ok, said=found))
+        items.append(loose.returned(number, call, found.get("name"), ok=ok, said=answer.said))
     elif "text" not in part:
         items.append(
             Brought(number, base.named("block", "image" if "inlineData" in part else None))

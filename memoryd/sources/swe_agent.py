@@ -2,11 +2,13 @@
 
 In: a `.traj` file: `trajectory` (steps with action and observation) and `history` (messages). Out: a header, the
 task, one line a step, and their records. The task is the first message of a user that is no demonstration; what
-demonstrations say is not of this run. A step's action is a line for a shell, its observation the result beside it.
-A file without `trajectory` has its steps taken out of `history`.
+demonstrations say is not of this run. A step's action is a line for a shell, its observation the result beside it,
+which nothing but its own words tells the success of. A file without `trajectory` has its steps taken out of
+`history`, where an observation is the message after its action.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +42,21 @@ def lines(root: Path, log: str) -> Iterator[bytes]:
     task = next((said for said in history if said.get("role") == "user"), {})
     yield whole.line({"swe": "task", "content": task.get("content")})
     steps = told.get("trajectory")
-    for step in loose.objs(steps) if isinstance(steps, list) else history:
+    for step in loose.objs(steps) if isinstance(steps, list) else _steps(history):
         if "action" in step:
             yield whole.line({"swe": "step", **{key: step.get(key) for key in _READ}})
 
 
-_READ = ("action", "thought", "response", "tool_calls")
+_LOOKED = "This is how your edit would have looked"
+"""Where a refused edit is shown with the file around it; what comes after is no word of the tool's."""
+_READ = ("action", "thought", "response", "tool_calls", "observation")
+
+
+def _steps(history: list[loose.Line]) -> Iterator[loose.Line]:
+    """Yield the messages of a history, each with what the next one says as its observation."""
+    for said, then in zip_longest(history, history[1:], fillvalue=loose.obj(None)):
+        answered = then.get("role") in ("tool", "user") and "action" not in then
+        yield {"observation": then.get("content") if answered else None, **said}
 
 
 def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
@@ -70,7 +81,8 @@ def _step(items: list[Item], line: loose.Line) -> None:
     loose.say(items, 0, Kind.ASSISTANT, line.get("thought") or line.get("response"))
     action = line.get("action")
     if isinstance(action, str) and action.strip():
-        loose.both(items, 1, None, SHELL, {"command": action}, ok=None)
+        said = loose.string(line.get("observation")).partition(_LOOKED)[0]
+        loose.both(items, 1, None, SHELL, {"command": action}, ok=None, said=said)
     else:
         loose.odd(items, 1, action)
 

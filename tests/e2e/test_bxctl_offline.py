@@ -93,7 +93,7 @@ def here() -> Iterator[Running]:
         yield made
 
 
-def test_a_killed_daemon_s_last_rows_are_read_from_its_wal(here):
+def test_a_killed_daemon_s_last_rows_are_read_from_its_wal_s11(here):
     here.log("late", *dated(native_session("late"), native_owner("a tardy kumquat")))
     assert here.bxctl("memory", "sync").returncode == 0
     assert here.bxctl("memory", "search", "kumquat").returncode == 0

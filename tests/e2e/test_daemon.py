@@ -114,7 +114,9 @@ def test_status_tells_the_owner_everything_and_an_agent_what_it_sees(standing: D
     assert told["ready"]
     assert told["rows"] == 3
     assert told["pid"] == standing.process.pid
-    assert told["behind"] == {"logs": 0, "bytes": 0, "held": 0}
+    assert told["behind"] == dict.fromkeys(("logs", "bytes", "held"), 0) | dict.fromkeys(
+        ("bytes_per_s", "remaining_s")
+    )
     assert told["faults"] == []
     (source,) = told["sources"]
     assert (source["source"], source["logs"], source["records"]) == ("native", 1, 5)
@@ -147,7 +149,7 @@ def test_a_session_that_names_itself_sees_its_own_class(user_home: Path, log: Pa
                 hits(daemon, "crane", caller={"log": name, "n": 99})
 
 
-def test_a_second_start_is_refused_with_the_pid_of_the_first(standing: Daemon) -> None:
+def test_a_second_start_is_refused_with_the_pid_of_the_first_l01(standing: Daemon) -> None:
     second = refused_start(standing)
     assert second.returncode == 75
     (line,) = second.stderr.splitlines()
@@ -156,7 +158,7 @@ def test_a_second_start_is_refused_with_the_pid_of_the_first(standing: Daemon) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly(user_home: Path, log: Path, number: int) -> None:
+def test_a_signal_ends_it_cleanly_l06(user_home: Path, log: Path, number: int) -> None:
     with Daemon(user_home) as daemon:
         daemon.start().ask("sync")
         begun = clock.monotonic()
@@ -169,7 +171,7 @@ def test_a_signal_ends_it_cleanly(user_home: Path, log: Path, number: int) -> No
             daemon.client()
 
 
-def test_a_request_in_flight_is_answered_before_the_end(user_home: Path, log: Path) -> None:
+def test_a_request_in_flight_is_answered_before_the_end_l06(user_home: Path, log: Path) -> None:
     with Daemon(user_home) as daemon:
         daemon.start().ask("sync")
         with daemon.client() as memory:
@@ -190,7 +192,7 @@ def test_sighup_is_no_death(standing: Daemon) -> None:
     assert standing.ask("status")["ready"]
 
 
-def test_after_a_kill_it_starts_over_what_was_left(user_home: Path, log: Path) -> None:
+def test_after_a_kill_it_starts_over_what_was_left_l08(user_home: Path, log: Path) -> None:
     with Daemon(user_home) as daemon:
         daemon.start()
         before = dumped(daemon)
@@ -203,18 +205,18 @@ def test_after_a_kill_it_starts_over_what_was_left(user_home: Path, log: Path) -
         assert set(before) < set(after)
 
 
-def test_nothing_is_wider_than_its_owner_whatever_the_umask(standing: Daemon) -> None:
+def test_nothing_is_wider_than_its_owner_whatever_the_umask_v01(standing: Daemon) -> None:
     hits(standing, "crane")
     assert too_wide(standing.state) == []
 
 
-def test_no_core_file_can_be_left(standing: Daemon) -> None:
+def test_no_core_file_can_be_left_v09(standing: Daemon) -> None:
     limits = Path(f"/proc/{standing.process.pid}/limits").read_text()
     (core,) = [line for line in limits.splitlines() if line.startswith("Max core file size")]
     assert core.split()[4:6] == ["0", "0"]
 
 
-def test_its_log_is_json_without_a_word_of_what_it_read(user_home: Path, log: Path) -> None:
+def test_its_log_is_json_without_a_word_of_what_it_read_v05(user_home: Path, log: Path) -> None:
     with Daemon(user_home) as daemon:
         daemon.start().ask("sync")
         hits(daemon, "crane zeppelin")
@@ -238,7 +240,7 @@ def test_the_read_log_says_who_was_told_what(standing: Daemon) -> None:
     assert "zeppelin" not in line
 
 
-def test_a_rebuild_serves_meanwhile_and_changes_no_byte_of_the_dump(
+def test_a_rebuild_serves_meanwhile_and_changes_no_byte_of_the_dump_r10(
     user_home: Path, log: Path
 ) -> None:
     with Daemon(user_home) as daemon:
@@ -257,7 +259,7 @@ def test_a_rebuild_serves_meanwhile_and_changes_no_byte_of_the_dump(
         assert len(dumped(daemon)) == len(before) + 1
 
 
-def test_other_settings_rebuild_before_anything_is_served(user_home: Path, log: Path) -> None:
+def test_other_settings_rebuild_before_anything_is_served_s22(user_home: Path, log: Path) -> None:
     with Daemon(user_home) as daemon:
         daemon.start()
         assert len(dumped(daemon)) == 3
@@ -271,7 +273,7 @@ def test_other_settings_rebuild_before_anything_is_served(user_home: Path, log: 
         assert told["left_out"] == [{"why": "read", "rows": 1}]
 
 
-def test_a_damaged_index_is_set_aside_and_made_again(user_home: Path, log: Path) -> None:
+def test_a_damaged_index_is_set_aside_and_made_again_s05(user_home: Path, log: Path) -> None:
     with Daemon(user_home) as daemon:
         daemon.start()
         before = dumped(daemon)
@@ -286,7 +288,7 @@ def test_a_damaged_index_is_set_aside_and_made_again(user_home: Path, log: Path)
         assert too_wide(daemon.state) == []
 
 
-def test_something_else_at_the_socket_s_path_is_named_and_left(user_home: Path) -> None:
+def test_something_else_at_the_socket_s_path_is_named_and_left_l03(user_home: Path) -> None:
     path = user_home / "state" / "run" / "memoryd.sock"
     path.parent.mkdir(parents=True)
     path.write_text("precious")
@@ -340,7 +342,7 @@ def test_another_user_cannot_reach_the_sockets(user_home: Path) -> None:
 
 
 @as_another_user
-def test_another_user_who_gets_to_a_socket_is_closed_unread_unless_it_is_named(
+def test_another_user_who_gets_to_a_socket_is_closed_unread_unless_it_is_named_p21(
     user_home: Path,
 ) -> None:
     import grp
@@ -360,7 +362,7 @@ def test_another_user_who_gets_to_a_socket_is_closed_unread_unless_it_is_named(
             assert memory.call("status")["rows"] == 0
 
 
-def test_a_manager_in_the_abstract_namespace_is_told(user_home: Path) -> None:
+def test_a_manager_in_the_abstract_namespace_is_told_l13(user_home: Path) -> None:
     name = f"memoryd-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind("\0" + name)

@@ -10,7 +10,7 @@ from tests.support.daemon import Daemon
 from tests.support.logs import dated, native_owner, native_session, write
 
 
-async def test_an_index_that_lost_rows_is_rebuilt_at_the_start(user_home: Path) -> None:
+async def test_an_index_that_lost_rows_is_rebuilt_at_the_start_s08(user_home: Path) -> None:
     path = user_home / "state" / "sessions" / "a.jsonl"
     write(path, *dated(native_session("a"), *[native_owner(f"quince{n}x") for n in range(20)]))
     with Daemon(user_home) as daemon:

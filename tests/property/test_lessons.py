@@ -140,30 +140,40 @@ def test_hidden_events_move_nothing_that_a_lower_reader_is_told(reader, hidden, 
     assert everything(mixed, reader) == everything(plain, reader)
 
 
-@given(st.lists(st.sampled_from(["fail", "succeed", "edit", "other"]), max_size=12), st.randoms())
-def test_lessons_and_evidence_do_not_depend_on_the_order_in_which_logs_are_read(events, chance):
+EVENTS = {
+    "fail": {"ok": False, "text": ERRORS[0]},
+    "fail otherwise": {"ok": False, "text": ERRORS[0], "command": "make all"},
+    "succeed": {"ok": True},
+    "edit": {"ok": True, "tool": "edit", "args": {"filePath": "src/main.ts"}},
+    "other": {"ok": True, "command": "ls"},
+}
+
+
+@given(st.lists(st.sampled_from(sorted(EVENTS)), max_size=12), st.randoms())
+def test_lessons_fixes_and_words_do_not_depend_on_the_order_in_which_logs_are_read(events, chance):
     logs = {"one": events[::2], "two": events[1::2]}
+    one_by_one = [log for log, seen in logs.items() for _ in seen]
+    mixed = chance.sample(one_by_one, len(one_by_one))
     told = []
-    for order in (("one", "two"), ("two", "one")):
-        world = World()
+    for order in (one_by_one, one_by_one[::-1], mixed):
+        world, done = World(), dict.fromkeys(logs, 0)
         for log in order:
-            world.now = 1_769_936_400_000 + (500 if log == "two" else 0)
-            for number, event in enumerate(logs[log]):
-                if event == "fail":
-                    world.fail(log, n=number)
-                elif event == "edit":
-                    world.edit(log, n=number)
-                else:
-                    world.succeed(
-                        log, n=number, command="ls" if event == "other" else "npm run build"
-                    )
+            number = done[log]
+            done[log] += 1
+            world.now = 1_769_936_400_000 + 1_000 * number + (500 if log == "two" else 0)
+            world.call(log, n=number, **EVENTS[logs[log][number]])
         told.append(
             [
-                sorted(world.all("SELECT fingerprint, project, evidence, fix_args FROM lesson")),
+                sorted(
+                    world.all(
+                        "SELECT fingerprint, project, evidence, fix_args, content, tool, session, "
+                        "call, call_fingerprint, created_at FROM lesson"
+                    )
+                ),
                 sorted(world.all("SELECT fingerprint, session, at, args FROM fix")),
             ]
         )
-    assert told[0] == told[1]
+    assert told[1:] == [told[0], told[0]]
 
 
 @given(st.text(max_size=200))

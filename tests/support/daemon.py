@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -52,15 +52,22 @@ class Daemon:
         self.told("READY=1")
         return self
 
-    def launch(self, *, before: Callable[[], None] | None = None) -> None:
+    def launch(
+        self,
+        *,
+        before: Callable[[], None] | None = None,
+        program: Sequence[str] = (sys.executable, "-m", "memoryd"),
+        close_fds: bool = True,
+    ) -> None:
         """Start it and wait for nothing."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "memoryd"],
+                program,
                 env=self.env,
                 stdout=log,
                 stderr=log,
                 preexec_fn=before,  # noqa: PLW1509 - tests set a umask before exec
+                close_fds=close_fds,
             )
 
     def told(self, what: str) -> None:
@@ -73,6 +80,14 @@ class Daemon:
             except TimeoutError:
                 assert self.process.poll() is None, self.said()
         raise AssertionError(f"not {what} after {READY_S} s: {self.said()}")
+
+    def heard(self, what: str) -> bool:
+        """Say whether the next thing that it tells its manager now, if anything, is `what`."""
+        self._notify.settimeout(0.0)
+        try:
+            return what.encode() in self._notify.recv(4_096).split(b"\n")
+        except BlockingIOError:
+            return False
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

@@ -212,7 +212,7 @@ def test_timeout_bounds_connecting_with_its_hello(memoryd_home: Path) -> None:
         connect(timeout=0.1)
 
 
-def test_a_full_queue_is_tried_again_and_then_busy(memoryd_home: Path) -> None:
+def test_a_full_queue_is_tried_again_and_then_busy_p23(memoryd_home: Path) -> None:
     with listening(memoryd_home, None, backlog=0) as sock:
         first = socket.socket(socket.AF_UNIX)
         with first:

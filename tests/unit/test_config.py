@@ -118,7 +118,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_names_file_line_key_and_what_would_be_right(name: str) -> None:
+def test_a_mistake_names_file_line_key_and_what_would_be_right_c03_c04_c10(name: str) -> None:
     text, line, key, remedy = MISTAKES[name]
     with pytest.raises(ConfigError) as caught:
         config.parse(text, FILE)

@@ -142,7 +142,7 @@ def test_an_unsynced_transaction_waits_for_no_disk_and_the_next_one_does_again(c
     assert list(connection.execute("SELECT x FROM u")) == [(1,)]
 
 
-def test_without_a_wal_every_transaction_waits_for_the_disk(connection):
+def test_without_a_wal_every_transaction_waits_for_the_disk_s21(connection):
     connection.pragma("journal_mode", "delete")
     connection.pragma("synchronous", "FULL")
     with db.unsynced(connection):

@@ -85,7 +85,7 @@ def test_01_rows_carry_the_results_before_them_and_results_are_no_rows():
     assert labels(*items) == [LOW, LOW, KEY, KEY]
 
 
-def test_01_a_row_never_carries_its_own_or_a_later_result():
+def test_01_a_row_never_carries_its_own_or_a_later_result_t33():
     state = begin(RULES)
     together = [said(), called("Bash", "A", 1, command="curl x"), Returned(2, "A"), said(block=3)]
     rows = fold(state, Record(0, 0, list(together)), RULES, False)

@@ -1,9 +1,12 @@
 """The command line of `memoryd`: what it prints, and refusals of one line without a traceback."""
 
+import builtins
+import sys
 from pathlib import Path
 
 import pytest
 
+from memoryd import config
 from memoryd.__main__ import main
 
 
@@ -82,3 +85,40 @@ def test_a_socket_path_that_cannot_be_is_found_by_the_check(
     monkeypatch.setenv("MEMORYD_HOME", str(user_home / ("x" * 100)))
     assert main(["--check-config"]) == 78
     assert "107" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["memoryd.daemon", "trio"])
+def test_an_import_that_fails_is_one_line_l17(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: str
+) -> None:
+    real = builtins.__import__
+
+    def broken(name: str, *rest: object, **more: object) -> object:
+        if name == missing or (name == "memoryd" and "daemon" in (rest[2] or ())):
+            raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", broken)
+    assert main([]) == 70
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"memoryd: {missing} cannot be imported; install memoryd again")
+
+
+def test_a_fault_of_ours_at_the_start_is_one_line_without_its_words_l17(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(env: object) -> object:
+        raise RuntimeError("the owner's words")
+
+    monkeypatch.setattr(config, "load", broken)
+    assert main(["--check-config"]) == 70
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "memoryd: a fault of memoryd (RuntimeError); please report it"
+
+
+def test_a_python_that_is_too_old_is_refused_by_the_package_l17() -> None:
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    assert project["project"]["requires-python"] == ">=3.11"
+    assert sys.version_info >= (3, 11)

@@ -149,12 +149,14 @@ BEYOND = {
 
 
 @pytest.mark.parametrize("content", BEYOND.values(), ids=BEYOND)
-def test_each_limit_and_every_other_form_is_a_bad_message(content: bytes) -> None:
+def test_each_limit_and_every_other_form_is_a_bad_message_p02_p08_p09_p10_p11(
+    content: bytes,
+) -> None:
     assert fault_of(content)
 
 
 @pytest.mark.parametrize("claimed", [b"\xc6", b"\xdb"], ids=["bytes", "a string"])
-def test_a_megabyte_is_the_most_that_a_request_may_have(claimed: bytes) -> None:
+def test_a_megabyte_is_the_most_that_a_request_may_have_p01(claimed: bytes) -> None:
     decoder = Decoder()
     piece = claimed + (2**31).to_bytes(4) + b"x" * 65_000
     fed = 0
@@ -169,7 +171,7 @@ def test_a_megabyte_is_the_most_that_a_request_may_have(claimed: bytes) -> None:
     assert fed <= protocol.MAX_REQUEST + 65_536
 
 
-def test_a_whole_message_over_a_megabyte_is_refused_too() -> None:
+def test_a_whole_message_over_a_megabyte_is_refused_too_p01() -> None:
     whole = request({"a": "x" * protocol.MAX_REQUEST})
     decoder = Decoder()
     faults = [decoder.feed(whole[at : at + 65_536])[1] for at in range(0, len(whole), 65_536)]
@@ -210,7 +212,7 @@ def test_counting_starts_anew_with_each_message() -> None:
     assert len(decode(deep * 7)) == 7
 
 
-def test_claims_without_content_take_no_memory() -> None:
+def test_claims_without_content_take_no_memory_p07() -> None:
     tracemalloc.start()
     try:
         decoder = Decoder()
@@ -221,7 +223,7 @@ def test_claims_without_content_take_no_memory() -> None:
         tracemalloc.stop()
 
 
-def test_a_bomb_of_empty_containers_ends_before_it_is_built() -> None:
+def test_a_bomb_of_empty_containers_ends_before_it_is_built_p12() -> None:
     bomb = msgpack.packb([0, 1, "m", [{"a": [[{}] * 10_000] * 100}]])
     tracemalloc.start()
     try:
@@ -233,7 +235,7 @@ def test_a_bomb_of_empty_containers_ends_before_it_is_built() -> None:
         tracemalloc.stop()
 
 
-def test_a_bomb_of_maps_ends_before_it_is_built() -> None:
+def test_a_bomb_of_maps_ends_before_it_is_built_p12() -> None:
     keys = [str(number) for number in range(256)]
     bomb = msgpack.packb([0, 1, "m", [{key: dict.fromkeys(keys, 0) for key in keys}]])
     decoder = Decoder()
@@ -250,7 +252,7 @@ def test_an_answer_is_a_response_without_error() -> None:
     assert msgpack.unpackb(protocol.answer(7, {"hits": []})) == [1, 7, None, {"hits": []}]
 
 
-def test_an_answer_over_8_mib_is_refused_as_too_large() -> None:
+def test_an_answer_over_8_mib_is_refused_as_too_large_p26() -> None:
     most = "x" * (protocol.MAX_ANSWER - 9)
     assert len(protocol.answer(7, most)) == protocol.MAX_ANSWER
     kind, msgid, error, result = msgpack.unpackb(protocol.answer(7, most + "x"))

@@ -26,7 +26,7 @@ def test_a_folder_is_made_private_whatever_the_umask(memoryd_home: Path) -> None
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
 
 
-def test_a_folder_that_others_may_enter_is_closed(memoryd_home: Path) -> None:
+def test_a_folder_that_others_may_enter_is_closed_v02(memoryd_home: Path) -> None:
     memoryd_home.mkdir()
     memoryd_home.chmod(0o755)
     state.private_folder(memoryd_home)

@@ -111,6 +111,10 @@ def test_faults_come_last_with_since_and_remedy():
     ("change", "line"),
     [
         ({"behind": {"logs": 3, "bytes": 1_200_000}}, "and is behind in 3 logs by 1.2 MB"),
+        (
+            {"behind": {"logs": 3, "bytes": 9, "bytes_per_s": 8_100_000, "remaining_s": 125}},
+            "and is behind in 3 logs by 9 bytes; 8.1 MB a second, about 2 min 5 s left",
+        ),
         ({"ready": False, "rows": None}, "there is no index to ask yet"),
         ({"rebuild": RUNNING}, "rebuild    running: 3 of 9 logs, 1.5 MB of 4.0 MB"),
         (
@@ -146,6 +150,16 @@ def test_status_as_json_is_what_the_daemon_says(daemon, bxctl):
     told = json.loads(bxctl("status", "--json").out)
     versions = {"memoryd": "0.1.0"}
     assert told == WELL | {"format": "status", "version": 1, "versions": versions}
+
+
+def test_a_daemon_of_another_version_is_told_of_u10(daemon, bxctl):
+    daemon.answers["status"] = WELL
+    assert bxctl("status").err == ""
+    daemon.server["versions"] = {"memoryd": "9.9.9\x1b[2J", "protocol": 1}
+    ran = bxctl("status", "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["versions"]["memoryd"].startswith("9.9.9")
+    assert ran.err == "bxctl: memoryd is 9.9.9␛[2J, bxctl is 0.1.0; restart memoryd\n"
 
 
 def test_status_of_no_daemon_is_69(daemon, bxctl):

@@ -25,7 +25,7 @@ from memoryd.index import (
     swap,
 )
 from memoryd.sources import discover
-from tests.support.indexing import dumped, lines, publish
+from tests.support.indexing import dumped, publish
 from tests.support.logs import append, claude_user, dated, write
 
 SECRET = '[index]\nmax_class = "secret"\n'
@@ -222,6 +222,21 @@ def test_a_floor_written_while_it_was_built_holds_in_the_new_index(world, log):
         done = building.build(temp, settings)  # has read the new file and knows of no floor
         catch_up(index)
         index.publish(done, NoGate())
+        assert dumped(index) == world.fresh()
+        assert b'"untrusted":true' in dumped(index)[0]
+
+
+def test_a_log_rewritten_while_the_old_index_cannot_write_keeps_its_label(world, log, monkeypatch):
+    """Found by chaos: the new index never saw the log as it was, and the old one had not read it again."""
+    from tests.support.logs import claude_call, claude_result
+
+    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
+    write(log, *web, *owner("tainted"))
+    with world.index() as index:
+        catch_up(index)
+        write(log, *owner("laundered"))
+        publish(index, world.settings())
+        catch_up(index)
         assert dumped(index) == world.fresh()
         assert b'"untrusted":true' in dumped(index)[0]
 
@@ -571,41 +586,40 @@ def test_another_writer_makes_the_batch_wait_s04(world, log, monkeypatch):
         assert catch_up(index) == Counts(2, 2)
 
 
-def test_an_index_renamed_over_by_others_is_noticed_s13(world, log):
+@pytest.mark.parametrize("emptied", [True, False], ids=["wal-emptied", "wal-full"])
+def test_an_index_renamed_over_by_others_is_made_again_s13(world, log, emptied):
     with world.index() as index:
         catch_up(index)
-        path = index.settings.path
-        done = built(world)
-        pathlib.Path(done.temp).rename(path)
-        append(log, *owner("three"))
-        index.changed([log])
-        index.catch_up()
-        catch_up(index)
-        connection = db.reader(path)
-        assert len(lines(connection)) == 3
-        connection.close()
-
-
-def test_an_index_copied_over_in_place_is_noticed_s14(world, log):
-    with world.index() as index:
-        catch_up(index)
-        path = index.settings.path
         before = index.generation
-        index._following.connection.pragma("wal_checkpoint(TRUNCATE)")
-        done = built(world)
-        shutil.copyfile(done.temp, path)
+        if emptied:
+            index._following.connection.pragma("wal_checkpoint(TRUNCATE)")
+        pathlib.Path(built(world).temp).rename(index.settings.path)
         append(log, *owner("three"))
         index.changed([log])
-        index.catch_up()
-        if not index.ready:
-            assert index.why == "damaged"
-            index.publish(built(world), NoGate())
-        catch_up(index)
+        assert index.catch_up() == (Counts(), False)
+        assert (index.ready, index.why) == (False, "damaged")
+        aside = {name for name in names(world) if "corrupt" in name}
+        assert "memory.sqlite3.corrupt-1" in aside
+        index.publish(built(world), NoGate())
         assert index.generation != before
+        assert len(dumped(index)) == 3
         assert dumped(index) == world.fresh()
 
 
-def test_max_class_changed_either_way_ends_in_the_dump_of_a_fresh_rebuild(world, log):
+def test_an_index_copied_over_in_place_is_made_again_s14(world, log):
+    with world.index() as index:
+        catch_up(index)
+        index._following.connection.pragma("wal_checkpoint(TRUNCATE)")
+        shutil.copyfile(built(world).temp, index.settings.path)
+        append(log, *owner("three"))
+        catch_up(index)
+        assert (index.ready, index.why) == (False, "damaged")
+        index.publish(built(world), NoGate())
+        assert len(dumped(index)) == 3
+        assert dumped(index) == world.fresh()
+
+
+def test_max_class_changed_either_way_ends_in_the_dump_of_a_fresh_rebuild_s22(world, log):
     from tests.support.logs import claude_assistant, claude_call, claude_result
 
     append(

@@ -51,7 +51,7 @@ def test_every_row_keeps_its_own_place_and_tool(connection):
     assert row == (1, 4, 0, Kind.TOOL_CALL, 1, 1004, "Bash", 2)
 
 
-def test_secrets_are_masked_whoever_wrote_them(connection):
+def test_secrets_are_masked_whoever_wrote_them_v11(connection):
     rows = Rows(connection, 3, 1)
     rows.add(place(0), Label(0, False), "the key is AKIAIOSFODNN7EXAMPLE")
     rows.flush()

@@ -70,7 +70,7 @@ def test_a_vanished_log_stays_and_a_rebuild_has_it_too_t22(world, log):
     assert world.caught_up() == before
 
 
-def test_what_is_kept_is_private_masked_and_holds_no_result_p10(world, log):
+def test_what_is_kept_is_private_masked_and_holds_no_result(world, log):
     with world.index() as index:
         catch_up(index)
         log.unlink()

@@ -5,7 +5,7 @@ import pytest
 from memoryd.labels import Label
 from memoryd.lessons import archive, promote, row, settings, tools
 from memoryd.lessons.confidence import confidence
-from tests.support.teaching import DAY, LOW, OWNER, TS2304, World
+from tests.support.teaching import DAY, HOUR, LOW, OWNER, TS2304, World
 
 
 def put(world, key, value):
@@ -136,6 +136,20 @@ def test_one_proven_fix_makes_a_pattern_that_carries_the_lessons_counts():
     assert lines[3].startswith("Original: ")
     assert settings.counters(world.connection)["patterns_promoted_new"] == 1
     assert settings.counters(world.connection)["patterns_causal"] == 0
+
+
+def test_a_fix_below_a_pattern_refreshes_it_too_for_its_readers_see_both():
+    world = World()
+    world.fail("s1")
+    world.succeed("s1", label=Label(1, True))
+    world.idle("s1")
+    world.later(HOUR).fail("s2")
+    world.succeed("s2")
+    world.idle("s2")
+    found = world.all(
+        "SELECT level, untrusted, evidence FROM lesson WHERE type = 'pattern' ORDER BY level"
+    )
+    assert found == [(0, 0, 1), (1, 1, 2)]
 
 
 def test_nothing_is_promoted_without_a_fix():

@@ -3,11 +3,16 @@
 import pytest
 from msgspec import Raw
 
+from memoryd import db, replay
 from memoryd.labels import Label
-from memoryd.lessons import causal, codes, fingerprint
+from memoryd.lessons import causal, codes, fingerprint, store
 from memoryd.lessons.failure import Outcome, describe, failed
+from memoryd.lessons.fingerprint import of_call
+from memoryd.lessons.observe import observe
 from memoryd.lessons.pairing import Pairing, summary, told
 from memoryd.records import Called, Record, Returned
+from tests.support.harnesses import HARNESSES
+from tests.support.observing import logs_below, seen_in
 from tests.support.teaching import DAY, HOUR, TS2304, World
 
 
@@ -180,6 +185,35 @@ def test_logs_may_be_read_in_any_order():
     assert world.one("evidence") == 1
 
 
+def test_a_lesson_speaks_of_the_first_failure_that_its_readers_may_see():
+    world = World()
+    world.later(HOUR)
+    world.fail("s2", command="make all")
+    (name,) = world.all("SELECT id FROM lesson")
+    world.now -= HOUR
+    world.fail("s0", command="make secret", label=Label(2, False))
+    world.fail("s1")
+    assert world.all("SELECT id FROM lesson WHERE level = 0") == [name]
+    assert world.one("session, call_fingerprint, created_at", "level = 0") == (
+        "s1", of_call("bash", {"command": "npm run build"}, "/w/app"), world.now
+    )  # fmt: skip
+    assert world.one("content", "level = 0").startswith("bash `npm run build` fails with TS2304")
+    assert world.all("SELECT count(*) FROM posting WHERE term = 'all'") == [(0,)]
+
+
+def test_a_fix_from_before_they_told_their_call_is_any_calls():
+    world = World()
+    world.fail("s1")
+    world.succeed("s1")
+    assert world.all("SELECT count(*) FROM fix WHERE call IS NOT NULL") == [(1,)]
+    world.connection.execute("UPDATE fix SET call = NULL")
+    world.later(-2_000)
+    world.fail("s2", command="make all")
+    world.later(5_000)
+    world.succeed("s2", command="make all")
+    assert world.one("evidence") == 1
+
+
 def test_steps_are_edits_and_commands_not_looks():
     world = World()
     world.fail("s1")
@@ -231,7 +265,15 @@ def test_a_result_is_read_whatever_its_form():
         "The user doesn't want to proceed with this.",
         "[Request interrupted by user]",
         "exec command rejected by user",
+        "The user rejected permission to use this specific tool call.",
+        "[Operation Cancelled] Reason: User did not allow tool call",
+        "npm ERR! code E404\n\nCommand aborted\n",
         "",
+        "Command exited with code 1",
+        "<exited with exit code 2>",
+        "Command failed with exit code: 1.",
+        "Error: Command failed (exit code: 1)",
+        "[lint] $ golangci-lint run ./...\n[lint] ERROR task failed",
     ],
 )
 def test_what_a_person_stopped_or_what_says_nothing_is_a_failed_call_but_no_lesson(text):
@@ -239,6 +281,33 @@ def test_what_a_person_stopped_or_what_says_nothing_is_a_failed_call_but_no_less
     world.fail("s1", text=text)
     assert world.all("SELECT count(*) FROM call WHERE ok = 0") == [(1,)]
     assert world.one("count(*)") == 0
+
+
+def test_a_line_that_begins_with_a_place_names_what_is_wrong():
+    said = "[lint] ERROR task failed\n\nsrc/a.go:90: 90-109 lines are alike (dupl)\nfunc Test() {\n"
+    assert (
+        describe("bash", Outcome(False), said).first_line
+        == "src/a.go:90: 90-109 lines are alike (dupl)"
+    )
+
+
+def test_a_log_without_times_is_in_the_order_of_its_records(tmp_path):
+    kind, error = HARNESSES["swe-agent"], "Traceback (most recent call last):\n{}: x"
+    steps = [("python a.py", error.format("TypeError")), ("edit 1:1 first", "done"), ("python a.py", "1"),
+             ("edit 2:2 other", "done"), ("python a.py", error.format("ValueError")),
+             ("edit 2:2 third", "done"), ("python a.py", "2")]  # fmt: skip
+    calls = [kind.call("bash", {"command": said}, "", result) for said, result in steps]
+    kind.put(tmp_path, ["task", *(entry for call in calls for entry in call)])
+    [log] = logs_below(tmp_path)
+    connection = store.memory()
+    for seen in seen_in(log, replay.default_rules(tmp_path)):
+        with db.transaction(connection):
+            observe(connection, seen)
+    found = connection.execute("SELECT code, fix_args FROM lesson ORDER BY code")
+    assert list(found) == [
+        ("TypeError", "bash `edit 1:1 first`; bash `python a.py` went well"),
+        ("ValueError", "bash `edit 2:2 third`; bash `python a.py` went well"),
+    ]
 
 
 def test_a_tools_own_error_has_a_code_though_the_tool_is_no_shell_and_no_line_of_it_is_kept():

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from memoryd import replay
-from memoryd.errors import BadRequest
+from memoryd.errors import BadRequest, NotFound
+from tests.support.failing import FAILING
+from tests.support.harnesses import HARNESSES
 
 FIXTURES = Path(__file__).parents[2] / "replay" / "fixtures"
 EXPECTED = json.loads((FIXTURES / "expected.txt").read_text("utf-8"))
@@ -116,6 +118,21 @@ def test_a_folder_may_hold_other_files_and_a_named_one_may_not(tmp_path):
         replay.every([other], tmp_path)
 
 
+@pytest.mark.parametrize("name", FAILING)
+def test_a_session_of_any_harness_is_a_recording_alone_and_in_a_folder(name, tmp_path):
+    kind, folder = HARNESSES[name], tmp_path / "logs"
+    said = "src/a.ts(3,5): error TS2304: Cannot find name 'foo'."
+    path = kind.put(folder, [kind.owner("hello"), *FAILING[name]("make app", said)])
+    for named in (path, folder):
+        assert [row.lessons for row in replay.every([named], tmp_path)] == [1]
+
+
+def test_a_file_that_is_not_there_is_no_recording(tmp_path):
+    for name in ("a.json", "a.traj"):
+        with pytest.raises(NotFound):
+            replay.every([tmp_path / name], tmp_path)
+
+
 def test_real_logs_replayed_twice_give_the_same_bytes(corpus, tmp_path):
     folder = next((corpus / "sessions" / "codex").glob("Python*"))
     rows = replay.every([folder], tmp_path)
@@ -127,4 +144,4 @@ def test_real_logs_replayed_twice_give_the_same_bytes(corpus, tmp_path):
 def test_every_real_log_replayed_twice_gives_the_same_bytes(corpus, tmp_path):
     rows = replay.every([corpus / "sessions"], tmp_path)
     assert replay.as_json(rows) == replay.as_json(replay.every([corpus / "sessions"], tmp_path))
-    assert len(rows) > 70
+    assert len(rows) > 120

@@ -1,16 +1,19 @@
 """The six steps of that other system, then ours; a copy before, and nothing twice."""
 
+import os
+import signal
 from pathlib import Path
 
 import apsw
 import pytest
 
 from memoryd import db, migrations
-from memoryd.errors import BadRequest, ConfigError
+from memoryd.errors import BadRequest, ConfigError, Internal
 from memoryd.labels import Label
 from memoryd.lessons import kevin as taking
 from memoryd.lessons import store
 
+ONE = [("one",)]
 SQL = {step.number: step for step in migrations.steps("lessons")}
 
 
@@ -48,8 +51,8 @@ def metrics(connection: apsw.Connection) -> dict[str, int]:
 def test_a_new_database_has_every_step_and_a_second_run_applies_none(tmp_path: Path):
     path = tmp_path / store.NAME
     first = store.opened(path)
-    assert first.pragma("user_version") == migrations.latest("lessons") == 8
-    assert [n for (n,) in first.execute("SELECT number FROM schema_version")] == list(range(1, 9))
+    assert first.pragma("user_version") == migrations.latest("lessons") == 10
+    assert [n for (n,) in first.execute("SELECT number FROM schema_version")] == list(range(1, 11))
     first.close()
     assert (path.stat().st_mode & 0o777) == 0o600
     second = store.opened(path)
@@ -75,14 +78,14 @@ def test_a_copy_is_kept_before_the_first_pending_step(tmp_path: Path):
     assert list(copy.execute("SELECT id FROM memories")) == [("one",)]
 
 
-def test_a_newer_database_is_refused_untouched(tmp_path: Path):
+def test_a_newer_database_is_refused_untouched_u02(tmp_path: Path):
     path = tmp_path / store.NAME
     store.opened(path).close()
     newer = apsw.Connection(str(path))
-    newer.execute("PRAGMA user_version = 9")
+    newer.execute("PRAGMA user_version = 11")
     newer.close()
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match="version 9"):
+    with pytest.raises(ConfigError, match="version 11"):
         store.opened(path)
     assert path.read_bytes() == before
 
@@ -144,7 +147,7 @@ def test_a_database_of_any_version_comes_over_on_a_copy(tmp_path: Path, version:
     made = store.adopt(path, tmp_path / "copy.sqlite3")
     rows = list(made.execute("SELECT id, type, content, level, untrusted, words > 0 FROM lesson"))
     assert rows == [("one", "error", "bash fails with TS2304", 7, 1, 1)]
-    assert made.pragma("user_version") == 8
+    assert made.pragma("user_version") == 10
     assert path.read_bytes() == before
 
 
@@ -314,3 +317,99 @@ def test_statements_of_the_lessons_are_planned_once(tmp_path):
     for connection in (store.opened(tmp_path / store.NAME), store.memory()):
         assert connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
         connection.close()
+
+
+def opened_and_killed_at(path: Path, statement: int) -> int:
+    """Open the database in a process that is killed before its nth statement; return how it ended."""
+    pid = os.fork()
+    if pid == 0:
+        left = [statement]
+
+        def count(*_: object) -> bool:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return True
+
+        class Mortal(apsw.Connection):
+            def __init__(self, *given: object, **more: object) -> None:
+                super().__init__(*given, **more)
+                self.exec_trace = count
+
+        store.apsw.Connection = db.apsw.Connection = Mortal
+        store.opened(path)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_kill_inside_a_step_leaves_a_database_that_the_next_start_brings_up_u04(tmp_path: Path):
+    cut = set()
+    for statement in (2, 9, 16, 20, 24, 31, 38, 47, 58, 70, 85, 100):
+        path = tmp_path / str(statement) / store.NAME
+        path.parent.mkdir()
+        old = at_step(path, 3)
+        remember(old, "one")
+        old.close()
+        assert opened_and_killed_at(path, statement) == -signal.SIGKILL
+        look = apsw.Connection(str(path))
+        version = look.pragma("user_version")
+        applied = [n for (n,) in look.execute("SELECT number FROM schema_version")]
+        assert applied == list(range(1, version + 1))
+        assert (
+            list(look.execute(f"SELECT id FROM {'memories' if version < 7 else 'lesson'}")) == ONE
+        )
+        look.close()
+        cut.add(version)
+        connection = store.opened(path)
+        assert connection.pragma("user_version") == migrations.latest("lessons")
+        assert list(connection.execute("SELECT id FROM lesson")) == ONE
+        connection.close()
+        copy = apsw.Connection(str(path.with_name(f"{store.NAME}.before-004")))
+        assert copy.pragma("user_version") == 3
+        assert list(copy.execute("SELECT id FROM memories")) == ONE
+    assert len(cut) >= 4  # the kills fell into different steps
+
+
+def test_a_step_that_fails_on_what_it_finds_is_named_and_tried_once_u05(
+    tmp_path: Path, monkeypatch
+):
+    path = tmp_path / store.NAME
+    old = at_step(path, 3)
+    remember(old, "one")
+    old.execute("DROP TABLE kevin_settings")
+    old.close()
+    for _ in range(2):
+        with pytest.raises(Internal, match=r"step \d of lessons\.sqlite3 fails") as told:
+            store.opened(path)
+        assert told.value.remedy
+    look = apsw.Connection(str(path))
+    assert list(look.execute("SELECT id FROM memories")) == ONE
+
+
+def test_lessons_of_a_newer_memoryd_come_back_from_the_copy_u09(tmp_path: Path):
+    path = tmp_path / store.NAME
+    old = at_step(path, 6)
+    remember(old, "one")
+    old.close()
+    store.opened(path).close()
+    newer = apsw.Connection(str(path))
+    newer.pragma("user_version", 99)
+    newer.close()
+    with pytest.raises(ConfigError, match="version 99"):
+        store.opened(path)
+    (tmp_path / f"{store.NAME}.before-007").rename(path)
+    connection = store.opened(path)
+    assert list(connection.execute("SELECT id FROM lesson")) == ONE
+
+
+def at_step(path: Path, number: int) -> apsw.Connection:
+    """Return a database as it was after a step."""
+    old = apsw.Connection(str(path))
+    old.execute(
+        "CREATE TABLE schema_version(number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT"
+    )
+    for one in range(1, number + 1):
+        old.execute(SQL[one].sql)
+        old.execute("INSERT INTO schema_version VALUES (?, ?)", (one, SQL[one].name))
+    old.execute(f"PRAGMA user_version = {number}")
+    return old

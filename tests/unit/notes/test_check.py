@@ -138,7 +138,7 @@ def test_case_49_the_2001st_note_of_a_class_is_refused(memoryd_home):
         desk.edit("rename", "/memories/public/c.md", to="/memories/internal/c.md")
 
 
-def test_case_47_a_stale_expect_conflicts_and_says_what_is_there(desk):
+def test_case_47_a_stale_expect_conflicts_and_says_what_is_there_n02(desk):
     now = desk.create(A, "one\n")["hash"]
     with pytest.raises(MemorydError) as refused:
         desk.replace(A, "one", "two", expect="0" * 64)

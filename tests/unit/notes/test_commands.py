@@ -19,7 +19,7 @@ ODD = "one\ftwo\u2028three\r\nfour\x85\nfive"
         ("a\n" * 30, "a", "multiple", list(range(1, 21))),
     ],
 )
-def test_case_50_str_replace_wants_exactly_one_place(text, old, check, lines):
+def test_case_50_str_replace_wants_exactly_one_place_n03(text, old, check, lines):
     with pytest.raises((BadRequest, CheckFailed)) as refused:
         commands.str_replace(text, old, "new")
     assert refused.value.data["check"] == check

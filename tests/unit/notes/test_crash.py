@@ -195,7 +195,7 @@ def check(home: Path, before: dict[str, bytes], after: dict[str, bytes], command
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_case_53_a_kill_at_any_point_leaves_the_edit_done_or_undone(tmp_path, command):
+def test_case_53_a_kill_at_any_point_leaves_the_edit_done_or_undone_n01(tmp_path, command):
     act = COMMANDS[command][1]
     template, after = prepared(command, tmp_path)
     met = []
@@ -221,7 +221,7 @@ def test_case_53_a_kill_inside_recovery_is_recovered_from_too(tmp_path, command)
 
 
 @pytest.mark.parametrize("command", ["create", "str_replace", "delete", "rename"])
-def test_case_53_a_torn_last_line_at_any_length_is_recovered_from(tmp_path, command):
+def test_case_53_a_torn_last_line_at_any_length_is_recovered_from_n05(tmp_path, command):
     act = COMMANDS[command][1]
     template, after = prepared(command, tmp_path)
     home, torn = tmp_path / "state", tmp_path / "torn"
@@ -265,7 +265,7 @@ with Desk(home) as desk:
     "point",
     ["notes: intent written", "notes: temp written", "notes: renamed", "notes: commit written"],
 )
-def test_case_53_a_real_kill_is_recovered_from(tmp_path, point):
+def test_case_53_a_real_kill_is_recovered_from_n01(tmp_path, point):
     home = tmp_path / "state"
     with Desk(home) as desk:
         desk.create(KEPT, "acknowledged\n")

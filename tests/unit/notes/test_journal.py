@@ -155,7 +155,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_case_55_a_damaged_journal_lets_notes_be_read_and_not_edited(desk, damage):
+def test_case_55_a_damaged_journal_lets_notes_be_read_and_not_edited_n05(desk, damage):
     write_some(desk)
     DAMAGES[damage](desk)
     before = desk.journal_bytes()
@@ -279,7 +279,7 @@ def test_a_content_that_was_redacted_may_be_written_anew(desk):
     assert desk.replayed() == desk.on_disk()
 
 
-def test_a_full_journal_goes_on_in_another_file(memoryd_home):
+def test_a_full_journal_goes_on_in_another_file_n10(memoryd_home):
     folder = memoryd_home / "journal"
     with Desk(memoryd_home) as desk:
         desk.notes.journal.rotate_bytes = 2_000
@@ -331,7 +331,7 @@ def test_case_58_a_sync_that_fails_ends_all_edits_and_nothing_is_acknowledged(
     desk.create("/memories/internal/c.md")
 
 
-def test_a_full_disk_takes_nothing_back_and_the_next_edit_succeeds(desk, monkeypatch):
+def test_a_full_disk_takes_nothing_back_and_the_next_edit_succeeds_n04(desk, monkeypatch):
     desk.create(A, "one\n")
     write, before = os.write, desk.journal_bytes()
 
@@ -351,7 +351,7 @@ def test_a_full_disk_takes_nothing_back_and_the_next_edit_succeeds(desk, monkeyp
     desk.check_sound()
 
 
-def test_a_disk_that_fills_while_the_note_is_written_leaves_the_old_one(desk, monkeypatch):
+def test_a_disk_that_fills_while_the_note_is_written_leaves_the_old_one_n04(desk, monkeypatch):
     desk.create(A, "one\n")
     write = os.write
 

@@ -50,7 +50,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_case_37_a_bad_path_is_refused_and_nothing_is_on_the_disk(desk, name):
+def test_case_37_a_bad_path_is_refused_and_nothing_is_on_the_disk_n07(desk, name):
     before = desk.tree(), desk.journal_bytes()
     assert desk.refusal("create", BAD[name], file_text="x\n") == "path"
     assert (desk.tree(), desk.journal_bytes()) == before
@@ -107,7 +107,7 @@ def test_check_5_nothing_is_moved_onto_the_index_note(desk):
     assert desk.refusal("rename", A, to="/memories/internal/MEMORY.md") == "reserved"
 
 
-def test_check_4_a_class_above_the_clearance_is_absent():
+def test_check_4_a_class_above_the_clearance_is_absent_n12():
     for path in ("/memories/secret/x.md", "/memories/nonsense/x.md"):
         with pytest.raises(NotFound) as refused:
             names.parse(path, CLASSES, 1)

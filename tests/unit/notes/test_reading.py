@@ -113,7 +113,7 @@ def test_a_note_is_read_in_numbered_lines(filled):
     assert (told["text"], told["lines"], told["next"]) == ("     2\ttwo", 2, None)
 
 
-def test_two_editors_at_once_one_wins_and_the_other_is_told_what_is_there(desk):
+def test_two_editors_at_once_one_wins_and_the_other_is_told_what_is_there_n11(desk):
     start = desk.create(A, "start\n")["hash"]
     said: list[object] = []
     gate = threading.Barrier(2)

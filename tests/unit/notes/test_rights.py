@@ -91,7 +91,7 @@ def outcome(desk, who, where, act, **more):
 
 
 @pytest.mark.parametrize(("who", "where", "act", "said"), CELLS, ids=str)
-def test_case_40_every_cell_of_the_truth_table_holds(desk, who, where, act, said):
+def test_case_40_every_cell_of_the_truth_table_holds_n12(desk, who, where, act, said):
     assert outcome(desk, who, where, act) == said
 
 

@@ -74,7 +74,7 @@ def inside(desk) -> Path:
 
 @pytest.mark.parametrize("command", [*EDITS, "view"])
 @pytest.mark.parametrize("odd", ODD_FILES)
-def test_case_38_a_file_that_is_no_plain_note_of_ours_is_refused(
+def test_case_38_a_file_that_is_no_plain_note_of_ours_is_refused_n07(
     desk, outside, inside, odd, command
 ):
     if "another user" in odd and os.geteuid() != 0:

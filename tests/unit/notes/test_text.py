@@ -31,7 +31,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_unfit_text_is_refused_with_its_line_and_never_repeated(desk, name):
+def test_unfit_text_is_refused_with_its_line_and_never_repeated_n08(desk, name):
     written, check, line = REFUSED[name]
     with pytest.raises(MemorydError) as refused:
         desk.create(A, written)

@@ -127,7 +127,7 @@ def test_two_kilobytes_of_prose_are_a_question_in_mode_smart():
     assert len(strings(text)) == MOST_WEIGHED
 
 
-def test_four_kilobytes_are_the_most():
+def test_four_kilobytes_are_the_most_s19():
     assert len(strings("x" * MOST_BYTES)) == 1
     for text in ("x" * (MOST_BYTES + 1), "é" * (MOST_BYTES // 2 + 1), "w " * MOST_BYTES):
         with pytest.raises(TooLarge, match=str(MOST_BYTES)) as caught:
@@ -143,7 +143,7 @@ def test_one_endless_piece_becomes_several_phrases():
 @given(
     st.text(st.characters(exclude_categories=()), max_size=300), st.sampled_from(("smart", "all"))
 )
-def test_no_text_at_all_becomes_an_error_of_sqlite(text, mode):
+def test_no_text_at_all_becomes_an_error_of_sqlite_s19(text, mode):
     try:
         terms = parse(text, mode, tokens)
     except BadRequest:
@@ -156,7 +156,7 @@ def test_no_text_at_all_becomes_an_error_of_sqlite(text, mode):
 
 
 @given(st.text(st.sampled_from("ab*\"()'-: ^{}[]+~&|!AND OR NOT NEAR"), max_size=60))
-def test_operators_of_fts5_are_never_read_as_such(text):
+def test_operators_of_fts5_are_never_read_as_such_s17(text):
     try:
         terms = parse(text, "smart", tokens)
     except BadRequest:

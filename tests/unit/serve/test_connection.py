@@ -122,7 +122,7 @@ async def test_a_method_that_the_socket_does_not_grant_is_refused() -> None:
         ({"deadline_ms": "soon"}, "deadline_ms: expected int, got str"),
     ],
 )
-async def test_a_wrong_argument_is_named(args: dict[str, Any], names: str) -> None:
+async def test_a_wrong_argument_is_named_p13(args: dict[str, Any], names: str) -> None:
     async with talking(METHODS) as peer:
         said = await refusal(peer, peer.request("echo", **args))
         assert said.startswith("bad_request: ")
@@ -172,7 +172,7 @@ async def test_cancel_ends_the_request_it_names(autojump_clock: trio.testing.Moc
 
 
 @pytest.mark.parametrize("params", [[], [{}], [{"msgid": 9}], [{"msgid": [1]}], [{"msgid": "0"}]])
-async def test_cancelling_what_is_not_in_flight_does_nothing(params: list[Any]) -> None:
+async def test_cancelling_what_is_not_in_flight_does_nothing_p16(params: list[Any]) -> None:
     async with talking(METHODS) as peer:
         await peer.send(msgpack.packb([2, "cancel", params]))
         await peer.send(peer.request("echo", text="x"))
@@ -200,7 +200,7 @@ async def test_a_peer_that_leaves_cancels_what_it_asked_for(
         assert peer.traffic.connections == 0
 
 
-async def test_a_msgid_in_flight_is_refused_and_its_first_request_goes_on(
+async def test_a_msgid_in_flight_is_refused_and_its_first_request_goes_on_p15(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with talking(METHODS) as peer:
@@ -210,7 +210,9 @@ async def test_a_msgid_in_flight_is_refused_and_its_first_request_goes_on(
         assert await peer.answer() == [1, 5, None, "first"]
 
 
-async def test_thirty_two_requests_may_be_in_flight(autojump_clock: trio.testing.MockClock) -> None:
+async def test_thirty_two_requests_may_be_in_flight_p17(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with talking(METHODS) as peer:
         await peer.send(b"".join(peer.request("wait", seconds=1) for _ in range(33)))
         busy = await peer.answer()
@@ -232,7 +234,7 @@ async def test_unknown_notifications_and_unasked_responses_are_counted_and_ignor
         assert peer.traffic.unasked_responses == 1
 
 
-async def test_after_bytes_that_nobody_can_decode_each_pending_request_is_told_why(
+async def test_after_bytes_that_nobody_can_decode_each_pending_request_is_told_why_p06(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with talking(METHODS) as peer:
@@ -255,7 +257,7 @@ async def test_requests_before_the_bad_bytes_are_answered() -> None:
 
 
 @pytest.mark.parametrize("method", ["broken", "broken_later", "unencodable"])
-async def test_a_fault_of_ours_has_an_id_no_words_and_costs_no_connection(method: str) -> None:
+async def test_a_fault_of_ours_has_an_id_no_words_and_costs_no_connection_p24(method: str) -> None:
     async with talking(METHODS) as peer:
         with structlog.testing.capture_logs() as logged:
             said = await refusal(peer, peer.request(method))
@@ -269,7 +271,7 @@ async def test_a_fault_of_ours_has_an_id_no_words_and_costs_no_connection(method
         assert (await peer.answer())[3] == "x"
 
 
-async def test_a_refusal_inside_a_group_keeps_its_code() -> None:
+async def test_a_refusal_inside_a_group_keeps_its_code_p25() -> None:
     async with talking(METHODS) as peer:
         said = await refusal(peer, peer.request("refused_later"))
         assert said == "not_found: no such record"
@@ -286,13 +288,13 @@ async def test_an_internal_error_that_was_raised_is_logged_too() -> None:
         assert "what went wrong" not in said
 
 
-async def test_an_answer_over_8_mib_is_refused() -> None:
+async def test_an_answer_over_8_mib_is_refused_p26() -> None:
     async with talking(METHODS) as peer:
         size = protocol.MAX_ANSWER
         assert (await refusal(peer, peer.request("echo", size=size))).startswith("too_large: ")
 
 
-async def test_an_idle_peer_is_closed_after_ten_minutes(
+async def test_an_idle_peer_is_closed_after_ten_minutes_p05(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with talking(METHODS) as peer:
@@ -303,7 +305,7 @@ async def test_an_idle_peer_is_closed_after_ten_minutes(
         assert trio.current_time() == pytest.approx(1_199.0)
 
 
-async def test_a_peer_whose_request_is_under_way_is_not_idle(
+async def test_a_peer_whose_request_is_under_way_is_not_idle_p05(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "IDLE_S", 10.0)
@@ -314,7 +316,7 @@ async def test_a_peer_whose_request_is_under_way_is_not_idle(
         assert trio.current_time() == 35.0
 
 
-async def test_a_message_must_arrive_within_ten_seconds(
+async def test_a_message_must_arrive_within_ten_seconds_p04(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with talking(METHODS) as peer:
@@ -344,7 +346,7 @@ async def test_whole_messages_may_take_any_time_between_them(
             assert (await peer.answer())[3] == "x"
 
 
-async def test_a_peer_that_does_not_read_is_closed_after_ten_seconds(
+async def test_a_peer_that_does_not_read_is_closed_after_ten_seconds_p18(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with talking(METHODS, takes=100_000) as peer:
@@ -365,7 +367,7 @@ async def test_a_peer_that_reads_slowly_gets_everything_in_order(
         assert not peer.ended.is_set()
 
 
-async def test_nothing_more_is_read_from_a_peer_with_8_mib_unread(
+async def test_nothing_more_is_read_from_a_peer_with_8_mib_unread_p18(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     asked = 0
@@ -392,7 +394,7 @@ async def test_a_stopping_server_takes_nothing_new(autojump_clock: trio.testing.
         assert await peer.answer() == [1, 0, None, "x"]
 
 
-async def test_many_requests_at_once_leave_others_their_turn() -> None:
+async def test_many_requests_at_once_leave_others_their_turn_q04() -> None:
     turns = 0
 
     async def other() -> None:

@@ -61,7 +61,7 @@ async def test_a_healthy_index_is_left_alone_and_its_deleted_words_go_each_day(p
     pool.shut()
 
 
-async def test_a_damaged_one_is_set_aside(path: Path) -> None:
+async def test_a_damaged_one_is_set_aside_s08(path: Path) -> None:
     break_words(path)
     keeper, pool = Kept(), readers(path)
     await inspecting.look(keeper, pool, len(CLASSES), words=False)
@@ -105,13 +105,13 @@ async def test_where_nothing_can_be_read_it_is_said_and_nothing_done(path: Path)
     assert keeper.asked == []
 
 
-async def test_it_looks_once_there_is_an_index_and_then_daily(
+async def test_it_looks_once_there_is_an_index_soon_after_and_then_daily_s08(
     path: Path, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeper, pool, seen = Kept(""), readers(path), []
 
     async def look(*_args: object, words: bool) -> None:
-        seen.append((round(trio.current_time() / inspecting.DAY_S, 2), words))
+        seen.append((round(trio.current_time() / inspecting.DAY_S, 3), words))
 
     monkeypatch.setattr(inspecting, "look", look)
     began = trio.current_time()
@@ -122,7 +122,7 @@ async def test_it_looks_once_there_is_an_index_and_then_daily(
             assert seen == []
             keeper.generation = "g1"
             keeper.known.set()
-    days = [round(day - began / inspecting.DAY_S, 1) for day, _ in seen]
-    assert days == [0.0, 1.0, 2.0]
-    assert [words for _, words in seen] == [False, True, True]
+    days = [round(day - began / inspecting.DAY_S, 2) for day, _ in seen]
+    assert days == [0.0, 0.01, 1.01, 2.01]
+    assert [words for _, words in seen] == [False, True, True, True]
     pool.shut()

@@ -249,7 +249,7 @@ async def test_a_log_that_is_not_read_so_far_or_not_known_is_behind_after_two_se
         assert hinted <= {"/logs/a.jsonl", "/logs/never.jsonl"}
 
 
-async def test_a_rebuild_takes_the_place_of_the_index(
+async def test_a_rebuild_takes_the_place_of_the_index_r11(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with keeping(monkeypatch, Fake()) as kept:
@@ -304,6 +304,24 @@ async def test_a_rebuild_that_fails_is_tried_again_where_nothing_can_be_served(
         await trio.sleep(60)
         assert fake.ready
         assert kept.keeper.rebuilding is not first
+
+
+@pytest.mark.parametrize("sure", [True, False])
+async def test_folders_are_looked_at_once_an_hour_where_the_watcher_misses_nothing(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, sure: bool
+) -> None:
+    fake = Fake()
+    async with keeping(monkeypatch, fake) as kept:
+        kept.keeper.sure = lambda: sure
+        await trio.sleep(1)
+        kept.keeper.sweep_soon()
+        await trio.sleep(1)
+        before = fake.sweeps
+        await trio.sleep(3_590)
+        between = fake.sweeps - before
+        assert between == 0 if sure else between > 60
+        await trio.sleep(60)
+        assert fake.sweeps - before - between in range(1, 3)
 
 
 async def test_an_index_that_is_lost_is_withdrawn_and_rebuilt(

@@ -50,7 +50,7 @@ def test_who_connects_to_the_path_reaches_the_socket(memoryd_home: Path) -> None
     close(found)
 
 
-def test_the_socket_of_a_killed_daemon_is_replaced(memoryd_home: Path) -> None:
+def test_the_socket_of_a_killed_daemon_is_replaced_l02(memoryd_home: Path) -> None:
     killed = listening(memoryd_home)
     killed.sock.close()
     found = listening(memoryd_home)
@@ -77,7 +77,7 @@ def test_a_folder_that_others_may_enter_is_closed_to_them(memoryd_home: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
-def test_anything_but_a_socket_of_ours_is_left_and_named(memoryd_home: Path, kind: str) -> None:
+def test_anything_but_a_socket_of_ours_is_left_and_named_l03(memoryd_home: Path, kind: str) -> None:
     path = memoryd_home / "run" / "memoryd.sock"
     path.parent.mkdir(parents=True)
     if kind == "file":
@@ -91,7 +91,7 @@ def test_anything_but_a_socket_of_ours_is_left_and_named(memoryd_home: Path, kin
     assert path.is_symlink() or path.exists()
 
 
-def test_a_socket_that_was_replaced_is_not_removed_at_the_end(memoryd_home: Path) -> None:
+def test_a_socket_that_was_replaced_is_not_removed_at_the_end_l04(memoryd_home: Path) -> None:
     first = listening(memoryd_home)
     second = listening(memoryd_home)
     close(first)
@@ -99,14 +99,14 @@ def test_a_socket_that_was_replaced_is_not_removed_at_the_end(memoryd_home: Path
     close(second)
 
 
-def test_a_path_over_107_bytes_is_refused_with_a_remedy(user_home: Path) -> None:
+def test_a_path_over_107_bytes_is_refused_with_a_remedy_l20(user_home: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         listening(user_home / ("x" * 100))
     assert "107" in str(raised.value)
     assert raised.value.remedy
 
 
-def test_a_path_of_107_bytes_works(user_home: Path) -> None:
+def test_a_path_of_107_bytes_works_l20(user_home: Path) -> None:
     start = len(str(user_home)) + len("//run/memoryd.sock")
     found = listening(user_home / ("x" * (107 - start)))
     assert len(str(found.path)) == 107
@@ -145,3 +145,24 @@ def test_a_folder_that_cannot_be_made_is_named(user_home: Path) -> None:
     setting = Socket("a", "internal", ["recall"], path=str(user_home / "file" / "a.sock"))
     with pytest.raises(ConfigError, match=r"a\.sock"):
         listening(user_home, setting)
+
+
+def test_nobody_gets_in_between_bind_and_its_mode_v03(
+    memoryd_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    real = Path.chmod
+
+    def slow(path: Path, wanted: int) -> None:
+        if path.name.startswith("memoryd.soc"):
+            assert path.name != "memoryd.sock"
+            with socket.socket(socket.AF_UNIX) as peer, pytest.raises(ConnectionRefusedError):
+                peer.connect(str(path))
+            tried.append(path.name)
+        real(path, wanted)
+
+    monkeypatch.setattr(Path, "chmod", slow)
+    found = listening(memoryd_home)
+    assert tried == ["memoryd.soc~"]
+    assert mode(found.path) == 0o600
+    close(found)

@@ -161,7 +161,7 @@ async def test_hello_decides_how_errors_look(user_home: Path) -> None:
         assert (await here.refused("get", id="x")).startswith("not_found: ")
 
 
-async def test_hello_refuses_a_version_that_is_not_spoken(user_home: Path) -> None:
+async def test_hello_refuses_a_version_that_is_not_spoken_p14(user_home: Path) -> None:
     async with desk(user_home) as here:
         assert (await here.refused("hello", protocol=2)).startswith("bad_request: protocol 2")
 
@@ -174,6 +174,42 @@ async def test_status_counts_what_the_socket_may_see(user_home: Path) -> None:
     async with desk(user_home, AGENT) as here:
         told = await here.ask("status")
         assert told == {"ready": True, "generation": "g1", "rows": 3, "uptime": 7}
+
+
+async def test_records_tells_a_session_in_order_over_pages(user_home: Path) -> None:
+    async with desk(user_home) as here:
+        first = await here.ask("records", session="a", limit=2)
+        rest = await here.ask("records", session="a", limit=2, cursor=first["cursor"])
+        assert (await here.ask("records", session="nowhere"))["records"] == []
+    told = [*first["records"], *rest["records"]]
+    assert [(one["n"], one["text"], one["class"]) for one in told] == [
+        (0, "retry with backoff", "public"),
+        (1, "retry the deploy", "internal"),
+        (2, "retry the password", "private"),
+    ]
+    assert [one["log"] for one in told] == ["a", "a", "a"]
+    assert first["label"]["class"] == "internal"
+    assert rest["cursor"] is None
+    assert here.noted[-3]["ids"] == [one["id"] for one in first["records"]]
+
+
+async def test_records_follow_a_session_through_its_logs_by_time(user_home: Path) -> None:
+    lines = [
+        Line("resumed", 0, log="b", session="s", ts=2_000, n=5),
+        Line("second", 0, log="c", session="s", ts=1_000, n=1, block=1),
+        Line("first", 1, log="c", session="s", ts=1_000, n=1),
+        Line("of another harness", 0, log="d", session="s", ts=0, source="codex"),
+    ]
+    async with desk(user_home, lines=lines) as here:
+        told = await here.ask("records", session="s", source="native")
+        up_to = await here.ask("records", session="s", max_class="public")
+    assert [one["text"] for one in told["records"]] == ["first", "second", "resumed"]
+    assert [one["text"] for one in up_to["records"]] == ["of another harness", "second", "resumed"]
+
+
+async def test_records_are_the_owner_s(user_home: Path) -> None:
+    async with desk(user_home, AGENT) as here:
+        assert (await here.refused("records", session="a")).startswith("not_granted: ")
 
 
 async def test_before_the_index_is_built_status_answers_and_recall_says_so(user_home: Path) -> None:
@@ -313,7 +349,7 @@ async def test_case_32_a_session_of_hidden_rows_alone_is_in_no_listing_and_no_co
         " ".join(f"t{number}" for number in range(700)),
     ],
 )
-async def test_case_33_no_query_is_the_search_engine_s_own_syntax(
+async def test_case_33_no_query_is_the_search_engine_s_own_syntax_s17(
     user_home: Path, query: str
 ) -> None:
     async with desk(user_home) as here:
@@ -324,7 +360,7 @@ async def test_case_33_no_query_is_the_search_engine_s_own_syntax(
         assert len((await here.ask("recall", query="retry"))["hits"]) == 3
 
 
-async def test_case_34_an_answer_carries_the_label_that_its_reader_takes_on(
+async def test_case_34_an_answer_carries_the_label_that_its_reader_takes_on_v12(
     user_home: Path,
 ) -> None:
     async with desk(user_home) as here:
@@ -505,7 +541,7 @@ async def test_a_dump_goes_on_by_cursor_and_holds_every_row(
         assert (await here.refused("dump", cursor="made up")).startswith("conflict: ")
 
 
-async def test_a_dump_cursor_of_an_index_that_was_replaced_is_a_conflict(
+async def test_a_dump_cursor_of_an_index_that_was_replaced_is_a_conflict_p27(
     user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dumping, "PAGE_BYTES", 200)
@@ -528,7 +564,7 @@ def folders(user_home: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("hidden", [1, 500])
-async def test_hidden_rows_change_no_byte_of_any_answer(
+async def test_hidden_rows_change_no_byte_of_any_answer_v10(
     folders: tuple[Path, Path], hidden: int
 ) -> None:
     questions: list[tuple[str, dict[str, Any]]] = [

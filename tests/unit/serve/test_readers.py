@@ -56,7 +56,9 @@ async def test_connections_are_opened_as_needed_and_kept(pool: Readers, made: li
     assert len(made) == 1
 
 
-async def test_at_most_so_many_questions_run_at_a_time(pool: Readers, made: list[Reader]) -> None:
+async def test_at_most_so_many_questions_run_at_a_time_l16(
+    pool: Readers, made: list[Reader]
+) -> None:
     pool.open()
     busy, most = set[int](), 0
     lock = threading.Lock()
@@ -78,7 +80,7 @@ async def test_at_most_so_many_questions_run_at_a_time(pool: Readers, made: list
     assert len(made) <= 2
 
 
-async def test_a_deadline_and_a_cancel_reach_a_running_question(pool: Readers) -> None:
+async def test_a_deadline_and_a_cancel_reach_a_running_question_l15(pool: Readers) -> None:
     pool.open()
 
     def slow(deadline: Deadline) -> object:
@@ -118,7 +120,7 @@ async def test_shutting_the_gate_closes_every_reader_and_opening_makes_new_ones(
     assert len(made) == 2
 
 
-async def test_a_question_waits_for_the_gate_a_moment_and_is_then_told_busy(
+async def test_a_question_waits_for_the_gate_a_moment_and_is_then_told_busy_r10(
     pool: Readers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool.open()
@@ -134,7 +136,7 @@ async def test_a_question_waits_for_the_gate_a_moment_and_is_then_told_busy(
         pool.open()
 
 
-async def test_the_gate_ends_a_question_that_takes_too_long_and_it_may_ask_again(
+async def test_the_gate_ends_a_question_that_takes_too_long_and_it_may_ask_again_r10(
     pool: Readers, made: list[Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "RUN_OUT_S", 0.05)

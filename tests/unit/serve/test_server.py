@@ -1,6 +1,7 @@
 """The server on real sockets: who gets in, how many, and how it stops."""
 
 import errno
+import resource
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -129,7 +130,7 @@ async def test_a_large_answer_arrives_whole(memoryd_home: Path) -> None:
         assert len((await client.answer())[3]) == 5_000_000
 
 
-async def test_case_35_a_peer_of_another_user_is_closed_unread_and_told_nothing(
+async def test_case_35_a_peer_of_another_user_is_closed_unread_and_told_nothing_p21(
     memoryd_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "peer_of", lambda sock: Peer(1, 4_242))
@@ -156,7 +157,7 @@ async def test_a_uid_that_the_socket_names_gets_in(
         assert (await client.answer())[3]["text"] == "x"
 
 
-async def test_the_sixty_fifth_connection_is_told_busy_and_the_others_live(
+async def test_the_sixty_fifth_connection_is_told_busy_and_the_others_live_p17_q05(
     memoryd_home: Path,
 ) -> None:
     async with serving(memoryd_home) as running:
@@ -179,7 +180,30 @@ async def test_the_sixty_fifth_connection_is_told_busy_and_the_others_live(
                     break
 
 
-async def test_no_descriptor_left_is_logged_once_and_survived(
+async def test_connections_cannot_take_the_last_descriptors(
+    memoryd_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by chaos: with 64 descriptors, clients left none to open the index with (P22, Q02)."""
+    async with serving(memoryd_home) as running:
+        first = await running.connect()
+        await first.ask("echo", text="a")
+        assert (await first.answer())[3]["text"] == "a"
+        running.server._most = 0
+        late = await running.connect()
+        assert await late.answer() is None
+        await first.ask("echo", text="b")
+        assert (await first.answer())[3]["text"] == "b"
+        assert [entry["event"] for entry in running.logged] == [
+            "no descriptor to spare for another connection"
+        ]
+
+
+def test_a_server_keeps_descriptors_to_spare() -> None:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert Server(METHODS, Traffic())._most == limit - server.SPARE
+
+
+async def test_no_descriptor_left_is_logged_once_and_survived_p22(
     memoryd_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Short:
@@ -206,7 +230,7 @@ async def test_no_descriptor_left_is_logged_once_and_survived(
         assert [entry["errno"] for entry in running.logged] == [errno.EMFILE]
 
 
-async def test_a_fault_in_one_connection_ends_that_one_only(
+async def test_a_fault_in_one_connection_ends_that_one_only_p24(
     memoryd_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(memoryd_home) as running:

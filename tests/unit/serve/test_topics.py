@@ -171,7 +171,7 @@ def test_a_subscriber_learns_of_nothing_that_it_may_not_see(scope, events):
     assert told == [number for number, event in enumerate(events) if seen(*event)]
 
 
-async def test_a_slow_subscriber_is_told_how_much_it_missed_and_never_waited_for(
+async def test_a_slow_subscriber_is_told_how_much_it_missed_and_never_waited_for_p19(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(connection, "UNREAD", 2_000)

@@ -57,7 +57,7 @@ def test_records_are_numbered_from_zero_and_blank_lines_do_not_count(log):
 
 
 @pytest.mark.parametrize("char", ["\u2028", "\u2029", "\x85", "\x1e", "\x0b"])
-def test_only_a_newline_ends_a_line(char, log):
+def test_only_a_newline_ends_a_line_t05(char, log):
     text = f"a{char}b" if char > "\x1f" else f"a\\u{ord(char):04x}b"
     assert told(records(OWNER % text.encode() + b"\n", log)) == [f"a{char}b"]
 
@@ -75,7 +75,7 @@ def test_a_byte_order_mark_may_come_in_pieces_and_counts_for_no_limit(size, log,
     assert told(records(content, log)) == ["aaaa"]
 
 
-def test_half_a_line_is_not_read_until_the_rest_comes(log):
+def test_half_a_line_is_not_read_until_the_rest_comes_t01(log):
     line = OWNER % "grün 🎉".encode()
     for size in range(len(line)):
         log.write_bytes(line[:size])
@@ -144,7 +144,7 @@ def test_glued_objects_are_a_record_each(log):
         (b'{"kind":"owner"\n,"text":"a"}', ["!a cut object", "!no object"]),
     ],
 )
-def test_damage_costs_its_line_and_no_other(line, expected, log):
+def test_damage_costs_its_line_and_no_other_t03_t04_t07_t10_t12(line, expected, log):
     content = OWNER % b"before" + b"\n" + line + b"\n" + OWNER % b"after" + b"\n"
     assert told(records(content, log)) == ["before", *expected, "after"]
 
@@ -162,7 +162,7 @@ def test_two_halves_of_an_object_beside_two_glued_ones_are_not_taken_for_three_l
     assert told(records(content, log)) == ["!a cut object", "!no object", "b", "b"]
 
 
-def test_a_byte_order_mark_is_taken_off_at_the_start_of_the_file_alone(log):
+def test_a_byte_order_mark_is_taken_off_at_the_start_of_the_file_alone_t08(log):
     mark = b"\xef\xbb\xbf"
     assert told(records(mark + OWNER % b"a", log)) == ["a"]
     assert told(records(mark + OWNER % b"a" + b"\n" + mark + OWNER % b"b\n", log)) == [
@@ -185,7 +185,7 @@ def test_a_byte_order_mark_is_taken_off_at_the_start_of_the_file_alone(log):
         (b"\\ud83d\\u0041", "\ufffdA"),
     ],
 )
-def test_half_a_surrogate_pair_is_replaced_and_nothing_else(escaped, meant, log):
+def test_half_a_surrogate_pair_is_replaced_and_nothing_else_t09(escaped, meant, log):
     assert told(records(OWNER % escaped + b"\n", log)) == [meant]
 
 
@@ -199,7 +199,7 @@ def test_a_result_with_half_a_pair_still_counts_as_a_result(log):
 @pytest.mark.parametrize(("depth", "readable"), [(200, True), (201, False), (10_000, False)])
 @pytest.mark.parametrize("form", ["arrays", "objects", "both"])
 @pytest.mark.parametrize("field", ["args", "unknown"])
-def test_depth_over_200_is_not_read(depth, readable, form, field, log):
+def test_depth_over_200_is_not_read_t11(depth, readable, form, field, log):
     opened, closed = {
         "arrays": (b"[", b"]"),
         "objects": (b'{"a":', b"}"),
@@ -241,14 +241,14 @@ def test_the_limit_is_the_last_size_that_is_read(end, limit, log):
     assert told(records(long_owner(limit + 1) + end, log)) == ["!longer than 1000 bytes"]
 
 
-def test_a_line_over_the_limit_is_one_record_and_the_next_is_read(limit, log):
+def test_a_line_over_the_limit_is_one_record_and_the_next_is_read_t13(limit, log):
     content = OWNER % b"a" + b"\n" + b"x" * 5 * limit + b"\n" + OWNER % b"b" + b"\n"
     found = records(content, log, block_bytes=64)
     assert told(found) == ["a", "!longer than 1000 bytes", "b"]
     assert [record.n for record in found] == [0, 1, 2]
 
 
-def test_an_endless_line_is_told_once_and_skipped_across_stops(limit, log):
+def test_an_endless_line_is_told_once_and_skipped_across_stops_t14(limit, log):
     position, told_so_far = Position(), []
     log.write_bytes(b"")
     for _ in range(5):
@@ -275,7 +275,7 @@ def test_blanks_over_the_limit_are_no_record(limit, log):
 
 
 @pytest.mark.slow
-def test_a_line_of_200_mib_takes_the_memory_of_the_limit(log):
+def test_a_line_of_200_mib_takes_the_memory_of_the_limit_t13(log):
     import tracemalloc
 
     with log.open("wb") as file:

@@ -78,7 +78,7 @@ def test_fields_of_another_type_are_as_if_they_were_not_there():
     ],
 )
 @pytest.mark.parametrize("kind", ["tool_result", "memory_block", "owner"])
-def test_a_label_key_given_twice_is_not_believed(fields, kind):
+def test_a_label_key_given_twice_is_not_believed_t10(fields, kind):
     with pytest.raises(NotJson, match="twice"):
         raw(f'{{"kind":"{kind}","call":"c",{fields}}}'.encode())
 

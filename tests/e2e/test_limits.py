@@ -1,0 +1,176 @@
+"""The real daemon where the machine gives little: descriptors, room on the disk, time to read what is there."""
+
+import contextlib
+import os
+import resource
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from memoryd import clock
+from memoryd.client import Client
+from memoryd.errors import MemorydError
+from tests.support.daemon import READY_S, Daemon
+from tests.support.logs import append, native_owner, native_session, write
+
+FEW = 64
+HELLO: bytes = msgpack.packb([0, 7, "hello", []])
+
+
+def few_descriptors() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FEW, FEW))
+
+
+def descriptors(daemon: Daemon) -> int:
+    return len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
+
+
+def sessions(home: Path, count: int) -> Path:
+    folder = home / "state" / "sessions"
+    for number in range(count):
+        write(
+            folder / f"{number % 7}" / f"{number}.jsonl",
+            native_session(f"s{number}"),
+            native_owner(f"the mortar of house {number}"),
+        )
+    return folder
+
+
+def test_with_few_descriptors_clients_that_are_connected_live_on_q02_p22(user_home: Path) -> None:
+    sessions(user_home, 3)
+    with Daemon(user_home) as daemon, contextlib.ExitStack() as stack:
+        daemon.start(before=few_descriptors).ask("sync")
+        first: Client = stack.enter_context(daemon.client())
+        path = str(daemon.state / "run" / "memoryd.sock")
+        crowd = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(63)]
+        for peer in crowd:
+            peer.settimeout(READY_S)
+            peer.connect(path)
+            peer.sendall(HELLO)
+        answered = 0
+        for peer in crowd:
+            peer.settimeout(0.5)
+            with contextlib.suppress(TimeoutError):
+                answered += bool(peer.recv(1))
+        assert 10 < answered < 63
+        assert descriptors(daemon) <= FEW
+        assert first.call("recall", query="mortar")["hits"]
+        for peer in crowd:
+            peer.close()
+        assert daemon.ask("recall", query="mortar")["hits"]
+        said = daemon.said().count("no descriptor for another connection")
+        assert 1 <= said <= 1 + READY_S / 10
+        log = write(daemon.state / "sessions/late.jsonl", native_owner("the late quarry"))
+        assert log.exists()
+        daemon.ask("sync", deadline_ms=30_000)
+        assert daemon.ask("recall", query="quarry")["hits"]
+        assert daemon.stop() == 0
+
+
+def test_however_many_logs_there_are_few_files_are_open_q01(user_home: Path) -> None:
+    sessions(user_home, 300)
+    with Daemon(user_home) as daemon:
+        daemon.start(before=few_descriptors)
+        most = 0
+        with daemon.client() as memory:
+            while (told := memory.call("status"))["rows"] != 300 or told["behind"]["logs"]:
+                most = max(most, descriptors(daemon))
+                with contextlib.suppress(MemorydError):
+                    memory.call("sync", deadline_ms=100)
+        assert 0 < most < FEW
+        assert daemon.ask("recall", query='"house 299"')["hits"]
+        assert daemon.ask("status")["faults"] == []
+        assert daemon.stop() == 0
+
+
+@pytest.mark.slow
+def test_100_000_logs_are_read_with_few_files_open_q01(user_home: Path) -> None:
+    sessions(user_home, 100_000)
+    with Daemon(user_home) as daemon:
+        daemon.start(before=few_descriptors)
+        most = 0
+        with daemon.client() as memory:
+            while (told := memory.call("status"))["rows"] != 100_000 or told["behind"]["logs"]:
+                most = max(most, descriptors(daemon))
+                assert told["ready"]
+                with contextlib.suppress(MemorydError):
+                    memory.call("sync", deadline_ms=2_000)
+        assert 0 < most < FEW
+        assert daemon.stop() == 0
+
+
+def test_while_a_backlog_is_read_questions_are_answered_and_its_size_is_told_q07(
+    user_home: Path,
+) -> None:
+    first = write(
+        user_home / "state/sessions/a.jsonl", native_session("s"), native_owner("crane grease")
+    )
+    with Daemon(user_home) as daemon:
+        daemon.start().ask("sync")
+        with daemon.client() as memory:
+            backlog = first.with_name("backlog.jsonl")
+            text = " ".join(f"mortar{number} quarry granite basalt" for number in range(60))
+            record = native_owner(text)
+            write(backlog, native_session("b"), *[record] * 6_000)
+            size = backlog.stat().st_size
+            behind: list[int] = []
+            hits = 0
+            while not behind or memory.call("status")["rows"] < 6_001:
+                hits += bool(memory.call("recall", query="crane", deadline_ms=2_000)["hits"])
+                behind.append(memory.call("status")["behind"]["bytes"])
+                append(first, native_owner("one more word"))
+            assert hits == len(behind)
+            assert 0 < max(behind) <= size
+            assert len({seen for seen in behind if seen}) > 1  # it went down step by step
+        assert daemon.stop() == 0
+
+
+@pytest.fixture
+def small_disk(user_home: Path) -> Iterator[Path]:
+    """The state folder on a device of 48 MiB; unmounted at the end."""
+    state = user_home / "state"
+    state.mkdir(mode=0o700)
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small file system")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=0700", "memoryd-test", str(state)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    try:
+        yield state
+    finally:
+        subprocess.run(["umount", "-l", str(state)], check=True)
+
+
+@pytest.mark.slow
+def test_on_a_real_disk_that_is_nearly_full_indexing_pauses_and_reads_go_on_q06(
+    user_home: Path, small_disk: Path
+) -> None:
+    log = write(small_disk / "sessions/a.jsonl", native_session("s"), native_owner("crane grease"))
+    with Daemon(user_home) as daemon:
+        daemon.start().ask("sync")
+        found = os.statvfs(small_disk)
+        filling = small_disk / "filling"
+        filling.write_bytes(b"\0" * (found.f_bavail * found.f_frsize - (200 << 10)))
+        append(log, native_owner("harbour light"))
+        ends = clock.monotonic() + READY_S
+        while not (faults := daemon.ask("status")["faults"]):
+            assert clock.monotonic() < ends, daemon.said()
+            with contextlib.suppress(MemorydError):
+                daemon.ask("sync", deadline_ms=300)
+        assert [fault["what"] for fault in faults] == ["indexing stands still (disk_full)"]
+        assert daemon.ask("recall", query="grease")["hits"]
+        assert daemon.ask("recall", query="harbour")["hits"] == []
+        daemon.ask("reindex")
+        while daemon.ask("status")["rebuild"]["state"] == "running":
+            assert clock.monotonic() < ends, daemon.said()
+        assert daemon.ask("status")["rebuild"]["code"] == "disk_full"
+        assert list(small_disk.glob("index/*.rebuild-*")) == []
+        filling.unlink()
+        daemon.ask("sync", deadline_ms=60_000)
+        assert daemon.ask("recall", query="harbour")["hits"]
+        assert daemon.ask("status")["faults"] == []
+        assert daemon.stop() == 0
