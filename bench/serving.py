@@ -32,7 +32,7 @@ from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.records import Kind
 
-ROUNDS = 5
+ROUNDS = 3
 SECONDS = 4.0
 COMMITS = 400
 LIBRARIES = "import trio, structlog, msgspec, apsw, msgpack"
@@ -56,7 +56,7 @@ def with_daemon(stands: Standing, asked: Sequence[str]) -> Iterator[Row]:
         daemon.env = _as_installed(daemon.env, stands.home / "bytecode")
         started, imported = [], []
         for number in range(ROUNDS + 1):
-            seconds = daemon.start()
+            seconds = daemon.start(120)
             cpu = idle._cpu(daemon.pid)  # noqa: SLF001 - the same look at another daemon
             if number < ROUNDS:
                 daemon.stop()
