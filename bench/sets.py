@@ -53,7 +53,7 @@ def built(logs: Path, folder: Path) -> Reader:
     """Return a reader of an index of `logs`, made in `folder`."""
     text = f'[[source]]\nkind = "auto"\npath = "{logs}"\n[index]\nmax_class = "secret"\n'
     loaded = config.parse(text, folder / "memoryd.toml")
-    settings = from_config(loaded.config, folder, KEY, {"HOME": str(folder)})
+    settings = from_config(loaded.config, folder / "state", KEY, {"HOME": str(folder)})
     path = folder / "memory.sqlite3"
     db.create(path)
     building.build(path, settings)

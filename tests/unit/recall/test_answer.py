@@ -48,6 +48,14 @@ def oracle(rows: dict[str, str], words: list[str]) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda item: -item[1])
 
 
+def test_an_answer_is_capped_where_no_class_alone_fills_the_look(monkeypatch):
+    monkeypatch.setattr(plan, "driven", lambda rows: 1)
+    monkeypatch.setattr(plan, "NEWEST", 400)
+    lines = [Line("common said", log=f"l{at:03}", level=at % 4, ts=at) for at in range(800)]
+    with shelf(lines) as reader:
+        assert ask(reader, "common", limit=3)["capped"]
+
+
 @pytest.mark.parametrize("group", ["record", "session"])
 def test_words_that_come_late_score_as_if_their_lists_were_walked(monkeypatch, group):
     rng = random.Random(7)
