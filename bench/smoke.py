@@ -33,7 +33,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "cold": {"ROUNDS": 1, "HOOK_ROUNDS": 1},
     "idle": {"LOGS": 5, "SECONDS": 0.1},
     "notes": {"NOTES": 40, "EDITS": 3},
-    "lessons": {"ROUNDS": 1, "LESSONS": 60, "BLOCKS": 2, "MOST_BYTES": 1 << 20, "AT_ONCE": 20},
+    "lessons": {"ROUNDS": 1, "LESSONS": 60, "BLOCKS": 2, "MOST_BYTES": 1 << 20},
     "linked": {"FAMILIES": 3, "RECORDS": 5, "ROUNDS": 1},
     "forget": {"LOGS": 1, "RUNS": 5, "VISIBLE": 100, "HIDDEN": 200},
     "trees": {"SESSIONS": 4, "SECONDS": 0.1, "WINDOWS": 2, "STEPS": 12},

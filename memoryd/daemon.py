@@ -245,6 +245,7 @@ class Daemon:
     def _overview(self) -> dict[str, object]:
         """Return what the owner's `status` tells beside; runs in a worker thread."""
         status, logs = self._keeper.figures()
+        rate = self._keeper.pace.rate(status.lag_bytes, status.read_bytes, clock.monotonic())
         missing = self._reads.missing
         unwatched = self._watcher.reason if self._watcher.mode == "polling" else ""
         notes = self._desk.overview()
@@ -270,7 +271,7 @@ class Daemon:
                 }
                 for each in self._sockets
             ],
-            **telling.index_view(status, logs),
+            **telling.index_view(status, logs, rate),
             "rebuild": telling.rebuild_view(self._keeper.rebuilding),
             "faults": telling.since(found, self._faults, clock.now_ms()),
             "notes": notes,

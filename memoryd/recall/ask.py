@@ -93,7 +93,16 @@ class Get(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     after: Neighbours = 0
 
 
-Asked = TypeVar("Asked", Ask, Listing, Get)
+class Records(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of one session."""
+
+    session: Name
+    source: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+    cursor: Cursor | None = None
+
+
+Asked = TypeVar("Asked", Ask, Listing, Get, Records)
 
 
 def read(arguments: Mapping[str, object], form: type[Asked]) -> Asked:

@@ -15,7 +15,7 @@ import structlog
 import trio
 from msgspec.structs import asdict
 
-from memoryd import index
+from memoryd import clock, index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
 from memoryd.index.choosing import Wanted
@@ -25,6 +25,7 @@ from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.labels import Label
 from memoryd.serve.announcing import Announcer
 from memoryd.serve.asking import Caller
+from memoryd.serve.pace import Pace
 from memoryd.serve.readers import Readers
 from memoryd.serve.telling import Rebuilding
 from memoryd.serve.topics import Topics
@@ -69,6 +70,7 @@ class Keeper:
         readers.damaged = self.suspect
         self.sure: Callable[[], bool] = lambda: False
         """Whether the watcher tells of all that changes, so that looking for it can wait."""
+        self.pace = Pace()
         self.listener: Listener | None = None
         """Who learns from what is read; set before `run`."""
 
@@ -79,6 +81,7 @@ class Keeper:
         """
         self._index = await self._write(index.open, self.settings)
         self._index.listened = self.listener is not None
+        self._turn = trio.Lock() if self.listener is None else self.listener.turn
         try:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
@@ -244,7 +247,10 @@ class Keeper:
             self._sweeps += 1
             due = self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(take, open_index, sweep, self._announcer.followed)
+            async with self._turn:
+                turn = await self._write(
+                    take, open_index, sweep, self._announcer.followed, self.pace.large
+                )
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -255,6 +261,9 @@ class Keeper:
             rest = SWEEP_SHARE * (trio.current_time() - now)
             least = max(SWEEP_S, min(rest, SWEEP_MOST_S))
             self._sweep_at = now + (SURE_S if self.sure() else least)
+        if turn.behind is not None:
+            self.pace.looked(*turn.behind, clock.monotonic())
+        self.pace.took(more=turn.more)
         if turn.ready:
             await self._followed(turn)
         else:
@@ -270,8 +279,8 @@ class Keeper:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
         self._announcer.rows(turn.fresh)
-        if self.listener is not None and turn.told:
-            self.listener.hear(turn.told)
+        if self.listener is not None:
+            self.listener.hear(turn.told, more=turn.more)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(
