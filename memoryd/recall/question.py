@@ -171,6 +171,7 @@ def _lifted(asked: Asked, way: Plan, merged: Merged) -> Merged:
         counts=asked.reader.scorer.counts,
         weights=tuple(support.worth(asked.rows, count) for count in way.frequencies),
         now=_now(asked, merged) if asked.ask.recency else None,
+        words=support.words_of(asked.ask.query),
     )
     return support.lifted(merged, seen)
 

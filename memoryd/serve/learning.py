@@ -36,8 +36,7 @@ from memoryd.serve.naming import Place
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
-_MOST_PAIRINGS, _MOST_AT_ONCE = 64, 20
-TOGETHER = 4_000
+_MOST_PAIRINGS, _MOST_AT_ONCE, TOGETHER = 64, 20, 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
@@ -92,8 +91,7 @@ class Learner:
 
     def progress(self, key: int) -> int:
         """Return how many records of a log are learned from."""
-        place = self._places.get(key)
-        return 0 if place is None else place.n
+        return place.n if (place := self._places.get(key)) is not None else 0
 
     def step(self) -> bool:
         """Learn from a batch and from some that wait behind it, in one transaction; say whether there is more.
