@@ -122,6 +122,8 @@ class Mutating:
                 self._reap(children)
             pid, said = self._fork((function, code), limit)
             children[pid] = Child(title, said)
+            if titles % 50 == 0:
+                print(f"mutate: {self.name}: {titles} so far, {len(self.alive)} alive", flush=True)
         while children:
             self._reap(children)
         self.made = titles
