@@ -62,7 +62,8 @@ def build(temp: Path, settings: Settings, tell: Tell | None = None) -> Built:
         schema.check_health(connection, len(settings.classes), words=False)
         number = int(str(connection.execute("SELECT count(*) FROM log").get))
     finally:
-        connection.close()
+        with db.translated():
+            connection.close()
         if collecting:
             gc.enable()
     reached("rebuild: closed")
@@ -107,7 +108,9 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
             continue
         except TurnFailed as failed:
             reason = reason_of(failed.error)
-            raise IOFailed(f"a log broke off while it was read ({reason})") from failed.error
+            raise IOFailed(
+                f"a log broke off while it was read ({reason})", remedy="rebuild again"
+            ) from failed.error
         except OSError as error:
             unreadable[f"{key:012x}"] = reason_of(error)
         else:

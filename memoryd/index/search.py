@@ -57,6 +57,11 @@ class Match(NamedTuple):
     id: int
     level: int
 
+    @property
+    def ts(self) -> int | None:
+        """Return the row's time, where matches are ordered by relevance; None: it has none."""
+        return None if self.second == _NEVER else -int(self.second)
+
 
 class Look(NamedTuple):
     """How to look for rows.

@@ -159,8 +159,19 @@ def _lifted(asked: Asked, way: Plan, merged: Merged) -> Merged:
         lengths=search.lengths(asked.reader, asked.scope, logs),
         counts=asked.reader.scorer.counts,
         weights=tuple(support.worth(asked.rows, count) for count in way.frequencies),
+        now=_now(asked, merged) if asked.ask.recency else None,
     )
     return support.lifted(merged, seen)
+
+
+def _now(asked: Asked, merged: Merged) -> int | None:
+    """Return the moment from which ages count: the question's own end, or the newest of the rows weighed.
+
+    No clock: the pages of an answer, and equal questions to equal indexes, have the same order.
+    """
+    until = asked.ask.filters().until
+    times = (match.ts for match in merged.matches[: support.POOL])
+    return until if until is not None else max((ts for ts in times if ts is not None), default=None)
 
 
 def _depths(asked: Asked, place: Place) -> tuple[int, ...]:
