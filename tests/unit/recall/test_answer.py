@@ -48,6 +48,30 @@ def oracle(rows: dict[str, str], words: list[str]) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda item: -item[1])
 
 
+@pytest.mark.parametrize("group", ["record", "session"])
+def test_words_that_come_late_score_as_if_their_lists_were_walked(monkeypatch, group):
+    rng = random.Random(7)
+    words = ["deploys", "token", "caching", "queue"]
+    lines = [
+        Line(
+            " ".join(rng.choices(words, (1, 4, 9, 20), k=rng.randint(2, 30))),
+            log=f"l{at % 40}",
+            n=at,
+            level=at % 3,
+        )
+        for at in range(120)
+    ]
+    told = []
+    with shelf(lines) as reader:
+        monkeypatch.setattr(plan, "driven", lambda rows: 60)
+        for walked in (0, 1_000):
+            monkeypatch.setattr(plan, "WALKED", walked)
+            hits = ask(reader, " ".join(words), group=group, limit=20)["hits"]
+            told.append([(hit["id"], pytest.approx(hit["score"], abs=1e-3)) for hit in hits])
+    assert told[0] == told[1]
+    assert len(told[0]) == 20
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_and_the_scores_are_those_of_bm25_over_all_that_is_visible(seed):
     rng = random.Random(seed)
