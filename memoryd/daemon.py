@@ -155,6 +155,7 @@ class Daemon:
         self._server = Server(table(memory), Traffic())
         folders = [root.path for root in settings.roots]
         self._watcher = Watcher([*folders, settings.home / "notes"])
+        self._keeper.sure = lambda: self._watcher.sure
 
     async def main(self, asked: Asked, ready: Callable[[], None]) -> int:
         """Come up, serve, and go down when a signal asks for it; `next` then says what comes after."""

@@ -120,7 +120,9 @@ def look(path: Path) -> Look | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise IOFailed(f"{path} cannot be read: {error.strerror}") from error
+        raise IOFailed(
+            f"{path} cannot be read: {error.strerror}", remedy="make it readable for you"
+        ) from error
     if not header:
         return None
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -338,7 +340,7 @@ def _translate(error: BaseException) -> MemorydError | None:
         case apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
             return IOFailed(
                 f"the database cannot be read or written ({type(error).__name__})",
-                remedy="look at the disk, its room and your quota; then try again",
+                remedy="see to the disk and the folder's mode; it is tried again",
             )
     return None
 

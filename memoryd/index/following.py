@@ -34,6 +34,7 @@ from memoryd.sources.whole import NotNow
 PURGE_AGAIN_S = 0.5
 """How long after a reader stood in its way the write-ahead log is tried to be emptied again."""
 _MOST_HINTS = 65_536
+_DISK = "mend the disk; it is tried again"
 _Done = tuple[int, LogFile, Turn, bool]
 
 
@@ -123,7 +124,7 @@ class Following:
             copying = entomb(self.writer, touched | {log.key for log in related})
         except OSError as error:
             raise IOFailed(
-                f"what is forgotten cannot be written down ({reason_of(error)})"
+                f"what is forgotten cannot be written down ({reason_of(error)})", remedy=_DISK
             ) from error
         return [*related, *copying]
 
@@ -168,7 +169,7 @@ class Following:
                 settled.logs += self.settle()
         except OSError as error:
             self.writer.forget(mark)
-            raise IOFailed(f"a log cannot be kept ({reason_of(error)})") from error
+            raise IOFailed(f"a log cannot be kept ({reason_of(error)})", remedy=_DISK) from error
         except BaseException:
             self.writer.forget(mark)
             raise

@@ -4,6 +4,7 @@ In: the settings, hints, a rebuilt file. Out: rows, figures for `status`, a new 
 everything here, the writer's; `changed`, `status`, `label_of` and `Index.generation` are safe from any.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -252,7 +253,11 @@ class Index:
             {fault.file.log: fault.reason for fault in faults}
             | dict.fromkeys(following.unusable, "not whole"),
             list(following.missing),
-            {str(one.path): one.reason for one in following.skipped},
+            # Whoever can make a file in a folder of logs chooses its name; the wire carries UTF-8.
+            {
+                os.fsencode(one.path).decode(errors="backslashreplace"): one.reason
+                for one in following.skipped
+            },
             following.pending.held,
             following.writer.floors.unreadable,
             following.purging,
@@ -290,7 +295,9 @@ class Index:
         Its readers must be closed. Nothing is served then until it is rebuilt.
         """
         if self._following is not None:
-            self._failed(db.Damaged("the daily check found the index damaged"))
+            self._failed(
+                db.Damaged("the daily check found the index damaged", remedy="it is rebuilt")
+            )
 
     def close(self) -> None:
         """Close the database; a second call does nothing."""

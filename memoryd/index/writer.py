@@ -44,7 +44,7 @@ from memoryd.index.files import (
     start_label,
     start_of,
 )
-from memoryd.index.heard import Told
+from memoryd.index.heard import Told, tells
 from memoryd.index.identity import Seen
 from memoryd.index.kinship import Kinship
 from memoryd.index.lineage import NOTHING
@@ -99,7 +99,7 @@ class Writer:
         """Write into `connection`; the first row gets the id `next_id`. Raises: ConfigError, OSError."""
         self.connection = connection
         self.settings = settings
-        self.max_level = settings.max_level
+        self.max_level, self.pause = settings.max_level, settings.pause
         self.ids = settings.ids
         self.rows = Rows(connection, len(settings.classes), next_id)
         entries = overrides.read(settings.home)
@@ -225,13 +225,14 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
             log.tell(record.about)
         if record.about.session is not None:
             ear.session(n, record.about.session)
+    before = log.last_ts
     if ts is not None:
         log.met(ts)
     rows = folded(turn, record, writer.settings.rules, writer.ids)
     turn.counts.records += 1
     copy = ear.copies and ear.copied(record)
-    if turn.heard is not None:
-        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level))
+    if turn.heard is not None and tells(record, before, writer.pause):
+        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level, before))
     for item, label in rows:
         gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):

@@ -5,6 +5,8 @@ In: an open index. Out: `Turn`: what was read, and how the index is after it.
 
 from typing import NamedTuple, Protocol
 
+import trio
+
 from memoryd.index import Counts, Index
 from memoryd.index.fresh import Fresh
 from memoryd.index.heard import Told as Heard
@@ -14,8 +16,11 @@ from memoryd.serve.pace import politely
 class Listener(Protocol):
     """Who learns from the records that the index reads."""
 
-    def hear(self, told: list[Heard]) -> None:
-        """Take over what was read and committed."""
+    turn: trio.Lock
+    """Held by whoever of both works: two threads that hand the interpreter to and fro cost more than their work."""
+
+    def hear(self, told: list[Heard], *, more: bool) -> None:
+        """Take over what was read and committed. `more`: there is more to read at once."""
 
     def look(self) -> None:
         """See that nothing was missed: everything on the disk is read."""

@@ -20,7 +20,7 @@ from memoryd.index import Known, Settings
 from memoryd.index.forgetting import Erased
 from memoryd.index.heard import Told
 from memoryd.lessons import store
-from memoryd.serve.learning import Learner
+from memoryd.serve.learning import TOGETHER, Learner
 from memoryd.serve.topics import Topics
 
 Result = TypeVar("Result")
@@ -51,6 +51,7 @@ class Tutor:
         self._slot = trio.CapacityLimiter(1)
         self._limiter = trio.CapacityLimiter(READERS)
         self._readers: list[apsw.Connection] = []
+        self.turn = trio.Lock()
         self._wake = trio.Event()
         self._rounds = trio.lowlevel.ParkingLot()
         self._learner: Learner | None = None
@@ -78,11 +79,15 @@ class Tutor:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._close, self._learner, limiter=self._slot)
 
-    def hear(self, told: list[Told]) -> None:
-        """Take over what the index has read and committed."""
+    def hear(self, told: list[Told], *, more: bool) -> None:
+        """Take over what the index has read and committed; while there is `more`, let it gather.
+
+        A commit costs the same for ten records and for thousands.
+        """
         if self._learner is not None:
             self._learner.hear(told)
-            self._wake.set()
+            if self._learner.busy and (not more or self._learner.held >= TOGETHER):
+                self._wake.set()
 
     def look(self) -> None:
         """See that nothing was missed."""
@@ -130,6 +135,7 @@ class Tutor:
 
     async def caught_up(self) -> None:
         """Return once all that was heard so far is learned from."""
+        self._wake.set()
         while self._learner is not None and not self.fault and self._learner.busy:
             await self._rounds.park()
 
@@ -182,8 +188,12 @@ class Tutor:
         """Learn from a batch, or let quiet sessions rest, and wait for the next cause."""
         self._wake = trio.Event()
         try:
-            more = await self._write(learner.step)
-            due = None if more else await self._write(learner.due, clock.now_ms())
+            async with self.turn:
+                more = await self._write(learner.step)
+            due = None
+            if not more:
+                async with self.turn:
+                    due = await self._write(learner.due, clock.now_ms())
             if self._topics is not None and self._topics.wanted("lesson"):
                 await self._tell(learner, self._topics)
         except Exception as error:

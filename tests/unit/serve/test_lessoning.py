@@ -37,12 +37,13 @@ def shape(value: Any) -> Any:
 
 
 async def answers(here: Faculty) -> dict[str, Any]:
-    """One answer of each of the thirteen."""
+    """One answer of each of the thirteen; of those that answer in another form too, one of each."""
     world = learned(here.world)
     lesson = world.one("id")
     here.world.now += 1_000
     return {
         "query": await here.ask("lessons.query", query="fails TS2304", evidence=True),
+        "query_full": await here.ask("lessons.query", query="fails TS2304", full=True),
         "get": await here.ask("lessons.get", id=lesson),
         "why": await here.ask("lessons.why", query="fails TS2304"),
         "trace": await here.ask(
@@ -50,6 +51,9 @@ async def answers(here: Faculty) -> dict[str, Any]:
         ),
         "retrospective": await here.ask("lessons.retrospective", session="s1"),
         "config": await here.ask("lessons.config"),
+        "config_set": await here.ask(
+            "lessons.config", action="set", key="archive_after_days", value="30"
+        ),
         "feedback": await here.ask("lessons.feedback", memory_id=lesson, verdict="useful"),
         "recall": await here.ask("lessons.recall", query="the build fails"),
         "status": await here.ask("lessons.status"),
@@ -73,7 +77,19 @@ async def test_each_answer_leaves_a_line_in_the_read_log_and_never_the_query(use
     async with faculty(user_home) as here:
         await answers(here)
         noted = here.noted
-    told = ("query", "get", "why", "trace", "feedback", "recall", "status", "audit", "export")
+    told = (
+        "query",
+        "query",
+        "get",
+        "why",
+        "trace",
+        "retrospective",
+        "feedback",
+        "recall",
+        "status",
+        "audit",
+        "export",
+    )
     assert [line["method"] for line in noted] == [f"lessons.{name}" for name in told]
     assert all(line["label"] == {"class": "public", "untrusted": False} for line in noted[:5])
     assert "TS2304" not in json.dumps(noted)
@@ -88,7 +104,8 @@ def test_a_tool_grants_its_method_and_to_say_that_a_session_is_idle():
 
 
 def test_what_gives_lessons_away_or_takes_them_in_is_the_owners():
-    owners = {f"lessons.{act}" for act in ("import", "export", "retrospective", "propose")}
+    acts = ("import", "export", "retrospective", "propose", "list", "ledger", "days")
+    owners = {f"lessons.{act}" for act in acts}
     assert owners <= OWNERS_METHODS
     everything = Socket("a", "private", ["*"])
     assert capability(everything, CLASSES).methods & owners == set()
@@ -361,6 +378,37 @@ async def test_without_lessons_their_methods_say_why(user_home: Path):
     tutor = Tutor(settings, dict, idle_after_s=900)
     with pytest.raises(Exception, match="lessons are not served"):
         await tutor.write(lambda connection: None)
+
+
+async def test_a_session_below_what_it_brings_in_is_told_how_much_it_brought_and_no_more(
+    user_home: Path,
+):
+    bundle = "---\nid: a\ntype: rule\n---\n\nrun the linter\n"
+    low = {"class": "public", "untrusted": False}
+    async with faculty(user_home) as here:
+        caller = {"log": "s1.jsonl", "n": 1}
+        for _ in range(2):  # at the highest label, where the second time finds it
+            told = await here.ask("lessons.import", bundle=bundle, caller=caller)
+            assert told == {"imported": 1, "superseded": 0}
+        for imported in (1, 0):
+            told = await here.ask("lessons.import", bundle=bundle, caller=caller, label=low)
+            assert told["imported"] == imported
+        assert (await here.ask("lessons.import", bundle=bundle))["imported"] == 0
+
+
+async def test_a_callers_page_of_a_session_holds_what_the_caller_may_see(user_home: Path):
+    async with faculty(user_home) as here:
+        here.world.fail("s1", text="error TS2304: low")
+        here.world.fail("s1", text="error TS2322: high", command="make", label=Label(3, False))
+        caller = {"log": "s1.jsonl", "n": 1}
+        told = await here.ask("lessons.retrospective", caller=caller)
+        page = await trio.Path(told["file_path"]).read_text()
+        assert ("1 calls failed" in page, "make" in page) == (True, False)
+        assert told["label"]["class"] == "public"
+        assert here.world.all("SELECT failures, lessons FROM retrospective") == [(1, 1)]
+        told = await here.ask("lessons.retrospective", session="s1")
+        assert "2 calls failed" in await trio.Path(told["file_path"]).read_text()
+        assert told["label"]["class"] == "secret"
 
 
 async def test_a_disk_that_is_full_at_the_start_leaves_lessons_unserved_and_nothing_else(
