@@ -48,16 +48,12 @@ def play(seed: int, number: int, *, small: bool = False) -> int:
 def _connected(daemon: Daemon) -> Client:
     """Return a connection, as soon as those that were just closed have been given back."""
     for _ in range(PATIENCE):
-        client = daemon.client()
         try:
-            client.call("status")
+            return daemon.client()
         except MemorydError as error:
-            client.close()
             if error.code not in ALLOWED:
                 raise
-            threading.Event().wait(0.1)
-        else:
-            return client
+        threading.Event().wait(0.1)
     return daemon.client()
 
 
