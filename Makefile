@@ -9,7 +9,8 @@ WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-recall bench-smoke replay device-check screens clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-peers bench-recall bench-smoke \
+        replay device-check mutate chaos soak screens clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -70,6 +71,9 @@ bench: $(STAMP)  ## the table of ratios of docs/implementer-log.md
 bench-recall: $(STAMP)  ## retrieval quality, an arm a device; CORPUS=DIR (or MEMORYD_CORPUS) has the questions
 	@$(BIN)/python -m bench.recall $(if $(CORPUS),--corpus $(CORPUS))
 
+bench-peers: $(STAMP)  ## installs memoryd's peers into a throw-away folder and holds them side by side (minutes)
+	@$(BIN)/python -m bench.peers
+
 bench-smoke: $(STAMP)  ## every bench once on next to nothing: do they run?
 	@echo "gate: bench-smoke"
 	@$(BIN)/python -m bench.smoke
@@ -82,6 +86,15 @@ replay: $(STAMP)  ## recorded sessions through the code that learns; CORPUS=DIR 
 
 device-check: $(STAMP)  ## a disposable store and a real daemon, under two minutes
 	@$(BIN)/python examples/device_check.py
+
+mutate: $(STAMP)  ## do the tests notice a fault? MODULES="memoryd.labels" for some (docs/mutation.md)
+	@$(BIN)/python etc/mutate.py $(MODULES)
+
+chaos: $(STAMP)  ## break things under memoryd for SECONDS (240), by SEED (random): docs/chaos.md
+	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PART),--part $(PART)) $(if $(ROUND),--round $(ROUND))
+
+soak: $(STAMP)  ## the same beside a daemon that stays up, for HOURS (8): nothing may grow
+	@$(BIN)/python -m tests.chaos.soak $(or $(HOURS),8)
 
 screens: $(STAMP)  ## the pictures of docs/img, of an invented memory in Debian's Chromium
 	@$(BIN)/python etc/screens.py

@@ -174,6 +174,11 @@ def draft(answer: Answer) -> Iterator[Part]:
     for text in answer["diff"].splitlines():
         style = {"+": "good", "-": "bad"}.get(text[:1], "dim")
         yield Para(cell(safe.line(text), style))
+    if answer["lines"] and "label" in answer:
+        told = safe.line(answer["label"]["class"])
+        yield Para(
+            cell(f"from lessons of class {told}: whoever reads the file will know them", "dim")
+        )
 
 
 def _sure(told: Answer) -> str:

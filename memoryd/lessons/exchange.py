@@ -30,6 +30,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _KEY = re.compile(r"^(?:- )?\*{0,2}([A-Za-z][A-Za-z_ ]*)\*{0,2}: ?(.*)$")
 _HEADING = re.compile(rf"^## ({'|'.join(IMPORTED)}): ", re.MULTILINE)
 _NOTHING = "# Nothing to export.\n"
+_EVERYTHING = Reader(7, owner=True)
 _MOST_COUNT = 1_000
 
 
@@ -63,23 +64,37 @@ def export(
 
 
 def bring_in(
-    connection: apsw.Connection, bundle: str, label: Label, *, now: int, project: str = ""
+    connection: apsw.Connection,
+    bundle: str,
+    label: Label,
+    *,
+    now: int,
+    project: str = "",
+    reader: Reader = _EVERYTHING,
 ) -> dict[str, object]:
     """Take in what a bundle holds and is not there yet; return how much, and what it replaced.
 
-    `label` is the label of whoever brings it. Raises: BadRequest for a bundle of more than 1 MiB.
+    `label` is the label of whoever brings it. `reader`: to whom the answer goes. What they may not see moves no
+    count of it: where that is what they bring, they are told how much they brought.
+    Raises: BadRequest for a bundle of more than 1 MiB.
     """
     if len(bundle.encode("utf-8", "replace")) > MOST_BYTES:
         raise BadRequest("a bundle has 1 MiB at most", remedy="bring it in in parts")
-    imported = superseded = 0
+    brought = imported = superseded = 0
     with db.transaction(connection):
         for entry in entries(bundle.replace("\r\n", "\n")):
             made = _lesson(entry, label, now, project)
-            if made is None or _there(connection, made):
+            if made is None:
+                continue
+            brought += 1
+            made = _renamed(made, reader)
+            if _there(connection, made):
                 continue
             kept = row.insert(connection, made)
             superseded += supersede(connection, kept, now)
             imported += 1
+    if not reader.covers(label, project):
+        return {"imported": brought, "superseded": 0}
     return {"imported": imported, "superseded": superseded}
 
 
@@ -237,6 +252,14 @@ def _count(text: str | None) -> int:
     if text is None or not text.isascii() or not text.isdigit() or len(text) > 6:
         return 0
     return min(_MOST_COUNT, int(text))
+
+
+def _renamed(lesson: Lesson, reader: Reader) -> Lesson:
+    """Return a lesson under an id of ours, unless the owner brings it: theirs may be one that is hidden here."""
+    if reader.owner:
+        return lesson
+    name = row.new_id(lesson.created_at, "imported", lesson.id, lesson.content)
+    return msgspec.structs.replace(lesson, id=name)
 
 
 def _there(connection: apsw.Connection, lesson: Lesson) -> bool:

@@ -40,7 +40,9 @@ def label(connection: apsw.Connection, reader: Reader, lesson: Lesson) -> Label:
     found = connection.execute(
         "SELECT level, untrusted FROM call WHERE ok = 0 AND error = ?1 AND project = ?2 "
         f"AND {reader.where('call')} UNION SELECT level, untrusted FROM fix "
-        f"WHERE fingerprint = ?1 AND project = ?2 AND {reader.where('fix')}",
+        f"WHERE fingerprint = ?1 AND project = ?2 AND {reader.where('fix')} "
+        "UNION SELECT level, untrusted FROM lesson WHERE type = 'error' AND origin = 'reflector' "
+        f"AND fingerprint = ?1 AND project = ?2 AND {reader.where('lesson')}",
         (lesson.fingerprint, lesson.project),
     )
     joined = lesson.label
@@ -49,13 +51,26 @@ def label(connection: apsw.Connection, reader: Reader, lesson: Lesson) -> Label:
     return joined
 
 
-def _explained(connection: apsw.Connection, reader: Reader, lesson: Lesson) -> dict[str, object]:
-    seen = connection.execute(
+def _seen(connection: apsw.Connection, reader: Reader, lesson: Lesson) -> apsw.Cursor:
+    """Return each failure and fix of an error, with session and time, in their order.
+
+    Calls are let go after a year; the failure that taught a lesson is known from the lesson then.
+    """
+    return connection.execute(
         "SELECT 'failure', session, at FROM call WHERE ok = 0 AND error = ?1 AND project = ?2 "
         f"AND {reader.where('call')} UNION ALL SELECT 'fix', session, at FROM fix "
-        f"WHERE fingerprint = ?1 AND project = ?2 AND {reader.where('fix')} ORDER BY 3, 1",
+        f"WHERE fingerprint = ?1 AND project = ?2 AND {reader.where('fix')} "
+        "UNION ALL SELECT 'failure', session, created_at FROM lesson "
+        "WHERE type = 'error' AND origin = 'reflector' AND fingerprint = ?1 AND project = ?2 "
+        f"AND {reader.where('lesson')} AND NOT EXISTS (SELECT 1 FROM call c WHERE c.ok = 0 "
+        "AND c.error = ?1 AND c.at = lesson.created_at AND c.session = lesson.session "
+        f"AND {reader.where('c')}) ORDER BY 3, 1",
         (lesson.fingerprint, lesson.project),
     )
+
+
+def _explained(connection: apsw.Connection, reader: Reader, lesson: Lesson) -> dict[str, object]:
+    seen = _seen(connection, reader, lesson)
     verified = None if lesson.verified_at is None else rfc3339(lesson.verified_at)
     often = "consistently" if lesson.confidence >= 0.7 else "often"
     tries = lesson.evidence + lesson.recurrence

@@ -19,13 +19,16 @@ _MOST = 12
 
 
 def worthy(connection: apsw.Connection, reader: Reader, project: str) -> list[Lesson]:
-    """Return proven patterns and written rules of a project, the surest first; never untrusted ones."""
+    """Return proven patterns and written rules of a project, the surest first; never untrusted ones.
+
+    What somebody wrote for no project holds for all; what was seen in a log that names none is of some other.
+    """
     narrow = msgspec.structs.replace(reader, untrusted="exclude")
     found = row.visible(
         connection,
         narrow,
         "status = 'active' AND ignored = 0 AND type IN ('pattern', 'rule', 'decision') "
-        "AND origin <> 'pattern' AND project IN (?, '')",
+        "AND origin <> 'pattern' AND (project = ? OR (project = '' AND origin <> 'causal'))",
         (project,),
     )
     sure = [one for one in found if one.type != "pattern" or one.confidence >= _LEAST_CONFIDENCE]

@@ -76,10 +76,13 @@ def write(
     path = private_folder(home / FOLDER) / file_name(session)
     writing.replace(path, text.encode("utf-8", "replace"))
     failed, well = connection.execute(
-        "SELECT coalesce(sum(ok = 0), 0), coalesce(sum(ok), 0) FROM call WHERE session = ?",
+        "SELECT coalesce(sum(ok = 0), 0), coalesce(sum(ok), 0) FROM call "
+        f"WHERE session = ? AND {reader.where('call')}",
         (session,),
     ).get
-    lessons = connection.execute("SELECT count(*) FROM lesson WHERE session = ?", (session,)).get
+    lessons = connection.execute(
+        f"SELECT count(*) FROM lesson WHERE session = ? AND {reader.where('lesson')}", (session,)
+    ).get
     connection.execute(
         "INSERT INTO retrospective VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at, "
         "failures = excluded.failures, successes = excluded.successes, lessons = excluded.lessons, "

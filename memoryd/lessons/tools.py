@@ -62,7 +62,10 @@ def save(connection: apsw.Connection, reader: Reader, given: Saved) -> dict[str,
     if not content or len(content.encode("utf-8", "replace")) > MOST_CONTENT:
         raise BadRequest(f"a lesson has 1 to {MOST_CONTENT} bytes", remedy="shorten it")
     if given.scope not in ("project", "session") or not 0 <= given.relevance <= 1:
-        raise BadRequest("scope is project or session, relevance 0 to 1")
+        raise BadRequest(
+            "scope or relevance is out of range",
+            remedy="scope is project or session, relevance 0 to 1",
+        )
     made = Lesson(
         id=row.new_id(
             given.now, "saved", given.type, content, given.session, given.project, *given.label

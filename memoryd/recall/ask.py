@@ -65,6 +65,7 @@ class Ask(Narrow, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: Mode = "smart"
     order: Order = "relevance"
     group: Group = "record"
+    recency: bool = True
     limit: Annotated[int, Meta(ge=1, le=100)] = 10
     cursor: Cursor | None = None
     snippet_tokens: Annotated[int, Meta(ge=8, le=64)] = 32
@@ -73,7 +74,8 @@ class Ask(Narrow, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def question(self) -> object:
         """Return what makes it this question and no other, whatever page of the answer is asked for."""
-        return (clean(self.query), self.mode, self.order, self.group, self.filters())
+        form = (self.mode, self.order, self.group, self.recency)
+        return (clean(self.query), *form, self.filters())
 
 
 class Listing(Narrow, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -130,6 +130,18 @@ def joined(connection: apsw.Connection, reader: Reader, ids: list[str]) -> Label
     return found
 
 
+def of_session(connection: apsw.Connection, reader: Reader, session: str) -> Label:
+    """Return the join of what a reader may see of a session's calls and lessons."""
+    found = LOWEST
+    for name in ("lesson", "call"):
+        for level, untrusted in connection.execute(
+            f"SELECT DISTINCT level, untrusted FROM {name} WHERE session = ? AND {reader.where(name)}",
+            (session,),
+        ):
+            found = found.join(Label(int(level), bool(untrusted)))
+    return found
+
+
 def everything(connection: apsw.Connection, reader: Reader) -> Label:
     """Return the join of all that a reader's figures are counted from."""
     found = LOWEST

@@ -26,7 +26,7 @@ from memoryd.serve import lesson_forms as forms
 from memoryd.serve import proposing
 from memoryd.serve.asking import Caller, scope_of, unnamed
 from memoryd.serve.calls import Common, Methods, Slow, fitting
-from memoryd.serve.lesson_reads import READS, Told, Who, joined, named
+from memoryd.serve.lesson_reads import READS, Told, Who, joined, named, of_session
 from memoryd.serve.noting import claimed
 from memoryd.serve.peers import Asker
 from memoryd.serve.reads import Reads
@@ -239,10 +239,11 @@ async def _import(room: Room, asker: Asker, args: forms.Import, deadline: Deadli
     label = room.classes.highest if args.label is None else claimed(room.classes, args.label)
     if args.caller is not None:
         label = label.join(await room.keeper.label_of(args.caller))
+    given = await who(room, asker, args.caller)
     now = clock.now_ms()
     return await room.tutor.write(
         lambda connection: exchange.bring_in(
-            connection, args.bundle, label, now=now, project=args.project
+            connection, args.bundle, label, now=now, project=args.project, reader=given.reader
         )
     )
 
@@ -253,11 +254,13 @@ async def _retrospective(
     given = await who(room, asker, args.caller, session=named(args)[0])
     if not given.session:
         return {"message": "no session is named"}
-    owner = await who(room, asker, None)
     home, now = room.tutor.settings.home, clock.now_ms()
 
     def work(connection: apsw.Connection) -> Answer:
-        return tools.retrospective(connection, owner.reader, given.session, home=home, now=now)
+        # A caller's page holds what the caller may see: it is told where the page lies.
+        answer = tools.retrospective(connection, given.reader, given.session, home=home, now=now)
+        label = of_session(connection, given.reader, given.session)
+        return _told(room, asker, "retrospective", (answer, [], label))
 
     return await room.tutor.write(work)
 
@@ -266,18 +269,19 @@ async def _propose(room: Room, asker: Asker, args: forms.Propose, deadline: Dead
     if args.caller is not None and args.approve:
         raise NotGranted("only the owner approves", remedy="run `bxctl memory lessons propose`")
     given = await who(room, asker, args.caller)
-    lines, ids = await room.tutor.read(
-        lambda connection: proposing.lines(connection, given.reader, args.project), deadline
-    )
+
+    def read(connection: apsw.Connection) -> tuple[str, list[str], Label]:
+        drafted, told = proposing.lines(connection, given.reader, args.project)
+        return drafted, told, joined(connection, given.reader, told)
+
+    lines, ids, label = await room.tutor.read(read, deadline)
     home = room.tutor.settings.home
     work = partial(
         proposing.propose, args.project, args.file, lines, args.hash if args.approve else None, home
     )
     if args.approve and args.hash is None:
         raise BadRequest("hash: missing", remedy="give the hash of the draft that was shown")
-    answer = await trio.to_thread.run_sync(work)
-    room.reads.note(asker, "lessons.propose", ids, None)
-    return answer
+    return _told(room, asker, "propose", (await trio.to_thread.run_sync(work), ids, label))
 
 
 async def _idle(room: Room, asker: Asker, args: forms.Idle, deadline: Deadline) -> Answer:

@@ -86,7 +86,7 @@ async def hidden(here: Faculty, chance: random.Random, label: Label, number: int
     world.now, world.n = now, n
 
 
-async def asked(here: Faculty, chance: random.Random, hides: list[str]) -> list[Any]:
+async def asked(here: Faculty, chance: random.Random, hides: list[str], label: Label) -> list[Any]:
     """Return what the reader is told by one of the methods, chosen by chance."""
     lessons = [
         name
@@ -116,12 +116,52 @@ async def asked(here: Faculty, chance: random.Random, hides: list[str]) -> list[
     ]  # fmt: skip
     name, args = chance.choice(calls)
     told: list[Any] = [name, await here.answer(f"lessons.{name}", **args)]
+    if chance.random() < 0.3:
+        told += await through_the_owners_socket(here, chance, label.level)
     if chance.random() < 0.2:
         question = {"owner": False, "level": 1, "untrusted": "exclude", "log": caller["log"],
                     "label": LOW, "query": query}  # fmt: skip
         offered = await trio.to_thread.run_sync(lambda: here.block(**question))
         told += [offered.items, list(offered.refused)]
     return told
+
+
+BUNDLE = "---\nid: {}\ntype: rule\n---\n\n{}\n"
+
+
+async def through_the_owners_socket(here: Faculty, chance: random.Random, above: int) -> list[Any]:
+    """Return what the owner's own methods tell a session below, and how they refuse the reader's socket."""
+    session, kind = f"s{chance.randrange(3)}", chance.choice(("okf", "markdown"))
+    caller, low = {"log": f"{session}.jsonl", "n": 3}, {"class": "public", "untrusted": False}
+    bundle = BUNDLE.format(here.known_id, chance.choice(RULES))
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("export", {"format": kind, "max_class": "internal"}),
+        ("export", {"format": kind, "caller": caller}),
+        ("propose", {"project": "/w/app", "file": str(here.file), "caller": caller}),
+        ("import", {"bundle": bundle, "label": low, "caller": caller}),
+        ("import", {"bundle": bundle, "caller": caller}),
+    ]
+    if above:  # what is untrusted is told there to a session of its class
+        calls.append(("retrospective", {"caller": caller}))
+    name, args = chance.choice(calls)
+    error, answer = await here.owner.answer(f"lessons.{name}", **args)
+    told: list[Any] = [name, error, answer]
+    if answer is not None and "file_path" in answer:
+        path = trio.Path(answer.pop("file_path"))
+        told += [path.name, await path.read_text("utf-8")]
+    if (
+        name == "import"
+    ):  # what is not there yet gets an id of its own time; its words are what counts
+        told.append(
+            here.world.all(
+                "SELECT type, content, fingerprint, project FROM lesson WHERE origin = 'imported' "
+                "AND level = 0 AND untrusted = 0 ORDER BY content"
+            )
+        )
+    asked_of = [*calls, ("config", {"action": "set", "key": "archive_after_days", "value": "3"}),
+                ("retrospective", {"session": "hidden"}), ("retrospective", {"session": session})]  # fmt: skip
+    name, args = chance.choice(asked_of)
+    return [*told, name, await here.answer(f"lessons.{name}", **args)]
 
 
 def without_hidden_id(told: list[Any], hides: list[str]) -> str:
@@ -151,6 +191,7 @@ async def test_what_is_hidden_changes_no_byte_of_any_answer(
     for home in homes:
         home.mkdir()
     async with faculty(homes[0], READER) as plain, faculty(homes[1], READER) as mixed:
+        plain.file = mixed.file = tmp_path / "AGENTS.md"
         secret = random.Random(f"{seed} {label}")
         monkeypatch.setattr(clock, "now_ms", lambda: plain.world.now)
         for step in range(STEPS):
@@ -163,11 +204,14 @@ async def test_what_is_hidden_changes_no_byte_of_any_answer(
                 )
             ]
             told = []
+            plain.known_id = mixed.known_id = hides[0] if hides else "none"
             for here in (plain, mixed):
                 chance = random.Random(f"{seed} {step}")
                 if chance.random() < 0.6:
                     act(here, chance, f"s{chance.randrange(3)}", LOW, None)
-                told.append(await asked(here, chance, hides if here is mixed else []))
+                told.append(
+                    await asked(here, chance, hides if here is mixed else [], HIDDEN[label])
+                )
             plainly, mixedly = without_hidden_id(told[0], []), without_hidden_id(told[1], hides)
             assert plainly == mixedly, differing(plainly, mixedly)
             plain.world.now = mixed.world.now = plain.world.now + 1_000

@@ -81,6 +81,10 @@ class Faculty:
     """A peer that asks, and the world behind what it asks; `owner` is another at the owner's socket."""
 
     owner: "Faculty"
+    file: Path
+    """Where proposals are to go."""
+    known_id = "none"
+    """An id that somebody may have heard of."""
 
     def __init__(
         self, peer: TalkingPeer, world: World, keeper: Kept, tutor: Tutor, told: Path

@@ -8,7 +8,9 @@ import sqlite3
 
 import pytest
 
-from memoryd.index import Budget, catch_up, resting
+from memoryd.index import Budget, Wanted, catch_up, resting
+from memoryd.index.sweeping import what_is_there
+from memoryd.index.table import Place
 from memoryd.sources import discover, whole
 from memoryd.sources.base import Root
 from tests.support.harnesses import (
@@ -393,3 +395,36 @@ def test_a_long_session_is_replaced_in_one_transaction_however_small_the_budget(
         index.sweep()
         index.catch_up(Budget(bytes=1, seconds=0.0))
         assert [text[:3] for text in texts(index)] == ["two", "0 x", "1 x", "2 x", "3 x"]
+
+
+@kinds
+def test_forgetting_deletes_the_file_of_a_document_and_never_a_database_or_a_tree(world, name):
+    kind = REWRITTEN[name]
+    put(world, kind, [kind.owner("plumword"), kind.assistant("two")])
+    files = sorted(path for path in world.logs.rglob("*") if path.is_file())
+    with world.index() as index:
+        catch_up(index)
+        [known] = index.known().values()
+        done = index.forget(Wanted(session=known.session), dry=False, delete_logs=True)
+        assert [one.whole for one in done.logs] == [True]
+        alone = name in ("gemini", "gemini lines", "aider", "cline")
+        assert (done.logs[0].deleted, done.logs[0].held) == (alone, not alone)
+        assert sorted(path for path in world.logs.rglob("*") if path.is_file()) == (
+            [] if alone else files
+        )
+        catch_up(index)
+        assert texts(index) == []
+
+
+def test_what_a_database_has_of_a_session_is_told_and_what_cannot_be_asked_may_be_there(world):
+    put(world, OPENCODE_DB, [OPENCODE_DB.owner("one")])
+    path = world.logs / "opencode.db"
+
+    def there(name):
+        return what_is_there(Place("opencode", str(world.logs), f"opencode.db/{name}"))
+
+    assert (there("s1"), there("s2")) == ("unknown", "nothing")
+    path.write_bytes(b"no database at all")
+    assert there("s1") == "unknown"
+    path.unlink()
+    assert there("s1") == "nothing"

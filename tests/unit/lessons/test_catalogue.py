@@ -129,6 +129,18 @@ def test_007_why_tells_each_failure_and_each_fix_behind_a_pattern():
     assert "often resolved by edit `src/main.ts`" in told["summary"]
 
 
+def test_007_why_tells_the_failure_that_taught_it_when_its_call_was_let_go():
+    world = World()
+    world.fail("s1")
+    world.succeed("s1")
+    world.idle("s1")
+    whole = tools.why(world.connection, OWNER, "TS2304")
+    world.connection.execute("DELETE FROM call")
+    left = tools.why(world.connection, OWNER, "TS2304")
+    assert [one["event"] for one in left["trace"]] == ["failure", "fix"]
+    assert left == whole
+
+
 def test_010_get_tells_the_six_fields_of_evidence():
     world = mended()
     told = tools.get(world.connection, OWNER, world.one("id"))

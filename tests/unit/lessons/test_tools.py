@@ -274,3 +274,14 @@ def test_a_proposal_holds_proven_patterns_and_rules():
     lines = proposals.draft(proposals.worthy(world.connection, OWNER, "/w/app"))
     assert "Run the linter" in lines
     assert "What mended it: edit" in lines
+
+
+def test_a_pattern_of_a_log_that_names_no_project_is_proposed_for_none():
+    world = World()
+    for project in ("", "/w/app"):
+        session = f"s{project}"
+        world.fail(session, project=project)
+        world.succeed(session, project=project)
+        world.idle(session)
+    found = proposals.worthy(world.connection, OWNER, "/w/app")
+    assert [(one.origin, one.project) for one in found] == [("causal", "/w/app")]

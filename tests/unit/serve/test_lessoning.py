@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 import trio
 
@@ -36,12 +37,13 @@ def shape(value: Any) -> Any:
 
 
 async def answers(here: Faculty) -> dict[str, Any]:
-    """One answer of each of the thirteen."""
+    """One answer of each of the thirteen; of those that answer in another form too, one of each."""
     world = learned(here.world)
     lesson = world.one("id")
     here.world.now += 1_000
     return {
         "query": await here.ask("lessons.query", query="fails TS2304", evidence=True),
+        "query_full": await here.ask("lessons.query", query="fails TS2304", full=True),
         "get": await here.ask("lessons.get", id=lesson),
         "why": await here.ask("lessons.why", query="fails TS2304"),
         "trace": await here.ask(
@@ -49,6 +51,9 @@ async def answers(here: Faculty) -> dict[str, Any]:
         ),
         "retrospective": await here.ask("lessons.retrospective", session="s1"),
         "config": await here.ask("lessons.config"),
+        "config_set": await here.ask(
+            "lessons.config", action="set", key="archive_after_days", value="30"
+        ),
         "feedback": await here.ask("lessons.feedback", memory_id=lesson, verdict="useful"),
         "recall": await here.ask("lessons.recall", query="the build fails"),
         "status": await here.ask("lessons.status"),
@@ -72,7 +77,19 @@ async def test_each_answer_leaves_a_line_in_the_read_log_and_never_the_query(use
     async with faculty(user_home) as here:
         await answers(here)
         noted = here.noted
-    told = ("query", "get", "why", "trace", "feedback", "recall", "status", "audit", "export")
+    told = (
+        "query",
+        "query",
+        "get",
+        "why",
+        "trace",
+        "retrospective",
+        "feedback",
+        "recall",
+        "status",
+        "audit",
+        "export",
+    )
     assert [line["method"] for line in noted] == [f"lessons.{name}" for name in told]
     assert all(line["label"] == {"class": "public", "untrusted": False} for line in noted[:5])
     assert "TS2304" not in json.dumps(noted)
@@ -361,3 +378,90 @@ async def test_without_lessons_their_methods_say_why(user_home: Path):
     tutor = Tutor(settings, dict, idle_after_s=900)
     with pytest.raises(Exception, match="lessons are not served"):
         await tutor.write(lambda connection: None)
+
+
+async def test_a_session_below_what_it_brings_in_is_told_how_much_it_brought_and_no_more(
+    user_home: Path,
+):
+    bundle = "---\nid: a\ntype: rule\n---\n\nrun the linter\n"
+    low = {"class": "public", "untrusted": False}
+    async with faculty(user_home) as here:
+        caller = {"log": "s1.jsonl", "n": 1}
+        for _ in range(2):  # at the highest label, where the second time finds it
+            told = await here.ask("lessons.import", bundle=bundle, caller=caller)
+            assert told == {"imported": 1, "superseded": 0}
+        for imported in (1, 0):
+            told = await here.ask("lessons.import", bundle=bundle, caller=caller, label=low)
+            assert told["imported"] == imported
+        assert (await here.ask("lessons.import", bundle=bundle))["imported"] == 0
+
+
+async def test_a_callers_page_of_a_session_holds_what_the_caller_may_see(user_home: Path):
+    async with faculty(user_home) as here:
+        here.world.fail("s1", text="error TS2304: low")
+        here.world.fail("s1", text="error TS2322: high", command="make", label=Label(3, False))
+        caller = {"log": "s1.jsonl", "n": 1}
+        told = await here.ask("lessons.retrospective", caller=caller)
+        page = await trio.Path(told["file_path"]).read_text()
+        assert ("1 calls failed" in page, "make" in page) == (True, False)
+        assert told["label"]["class"] == "public"
+        assert here.world.all("SELECT failures, lessons FROM retrospective") == [(1, 1)]
+        told = await here.ask("lessons.retrospective", session="s1")
+        assert "2 calls failed" in await trio.Path(told["file_path"]).read_text()
+        assert told["label"]["class"] == "secret"
+
+
+async def test_a_disk_that_is_full_at_the_start_leaves_lessons_unserved_and_nothing_else(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Found by chaos: an error of SQLite in a first migration ended the daemon."""
+
+    def full(connection):
+        raise apsw.FullError("full")
+
+    monkeypatch.setattr(store, "bring_up", full)
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+    assert tutor.fault == "no room left on the device"
+    await tutor.run()
+
+
+async def test_status_tells_that_lessons_cannot_be_read_instead_of_failing(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Found by chaos: with no descriptor left, the owner's `status` failed with the lessons."""
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+
+    def gone(path):
+        raise db.wrong(apsw.CantOpenError("no descriptor"))
+
+    monkeypatch.setattr(db, "reader", gone)
+    assert "CantOpenError" in str(tutor.overview()["fault"])
+    tutor._close(tutor._learner)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(apsw.IOError("no"), "io_error"), (KeyError("ours"), "internal")]
+)
+async def test_a_fault_while_learning_ends_nothing(
+    user_home: Path, autojump_clock, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
+):
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+    learner, tries = tutor._learner, []
+    step = learner.step
+
+    again = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def fails_once():
+        tries.append(tutor.fault)
+        if len(tries) == 1:
+            raise error
+        token.run_sync_soon(again.set)
+        return step()
+
+    monkeypatch.setattr(learner, "step", fails_once)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tutor.run)
+        await again.wait()
+        nursery.cancel_scope.cancel()
+    assert tries[:2] == ["", code]
