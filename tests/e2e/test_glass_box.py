@@ -20,6 +20,7 @@ from memoryd.client import Client
 from memoryd.errors import Pending
 from tests.support.glass_box import Browser, chromium, need_chromium, serving
 from tests.support.logs import (
+    claude,
     claude_assistant,
     claude_call,
     claude_result,
@@ -45,6 +46,13 @@ TURNED = "\u202egnp.exe\u202c \x1b[31m\u200bhidden"
 NOTE = "/memories/internal/plan.md"
 SESSION = "evening<svg onload=alert(3)>"
 PROJECT = "/home/ada/<b>shop</b>"
+HOSTED = [
+    {"type": "text", "text": "before it"},
+    {"type": "server_tool_use", "id": "h1", "name": "web_search", "input": {"query": "rounding"}},
+    {"type": "text", "text": "after it"},
+]
+"""One record, in which the harness itself searched: its label rises between two blocks."""
+OUTSIDE = f"made outside {EVIL}\n"
 CALLER = {"log": "-hostile/hostile.jsonl", "n": 1}
 ERROR = "error TS2304: Cannot find name '<script>alert(4)</script>'"
 
@@ -143,12 +151,19 @@ def box() -> Iterator[Box]:
                 claude_assistant("done"),
             ),
         )
+        write(
+            home / ".claude" / "projects" / "-hosted" / "hosted.jsonl",
+            *dated(
+                claude_user("search it", sessionId="s2"),
+                claude("assistant", HOSTED, sessionId="s2"),
+            ),
+        )
         daemon.start()
         with daemon.client() as memory:
             memory.call("sync", deadline_ms=60_000, lessons=True)
             fill(memory)
         outside = daemon.state / "notes" / "internal" / "outside.md"
-        outside.write_text(f"made outside {EVIL}\n")
+        outside.write_text(OUTSIDE)
         outside.chmod(0o600)
         with serving(daemon.env) as link, chromium() as browser:
             browser.open(link)
@@ -208,7 +223,7 @@ def views(box: Box) -> dict[str, list[str]]:
             "rises to",
             "fetch_page",
         ],
-        "notes": ["4 things wait for you", f"Never {EVIL}", "made outside"],
+        "notes": ["things wait for you", f"Never {EVIL}", "made outside"],
         f"notes/{quote(NOTE, safe='')}": [EVIL, FETCHES, f"because {EVIL}"],
         "lessons": ["<script>alert(4)</script>", "Always <img"],
         f"lessons/{lesson(box)}": ["<script>alert(4)</script>", "edit `src/<b>.ts`"],
@@ -326,6 +341,13 @@ def test_a_session_shows_where_its_label_rose_and_why(box: Box, page: Browser) -
     assert [kind for kind, _ in rows] == ["yours", "theirs", "call", "theirs", "call", "theirs"]
     assert "private" in rows[-1][1]
     assert "untrusted" in rows[-1][1]
+    page.go("sessions/s2?source=claude-code")
+    order = [one.get_attribute("class").split()[-1] for one in page.all(".record")]
+    assert order[1:] == ["yours", "theirs", "call", "tone-0", "theirs"]
+
+
+def test_the_lanes_step_to_the_right(box: Box, page: Browser) -> None:
+    page.go(f"sessions/{quote(SESSION, safe='')}?source=native")
     lanes = page.run(
         "return [...document.querySelectorAll('.record')].map((row) =>"
         " [...row.querySelectorAll('.gutter i')]"
@@ -406,7 +428,11 @@ def test_an_edit_shows_what_it_changed_when_it_is_opened(box: Box, page: Browser
 def test_accepting_says_what_it_does_and_does_nothing_before_the_second_press(
     box: Box, page: Browser
 ) -> None:
-    path = "/memories/internal/new.md"
+    path = "/memories/internal/accepted.md"
+    with box.daemon.client() as memory:
+        with pytest.raises(Pending):
+            memory.call("notes.create", path=path, file_text=f"{EVIL}\n", caller=CALLER)
+        waiting = len(memory.call("notes.pending")["pending"])
     page.go("notes")
     card = next(one for one in page.all(".waits-one") if path in one.text)
     card.find_element("css selector", "button.main").click()
@@ -423,7 +449,7 @@ def test_accepting_says_what_it_does_and_does_nothing_before_the_second_press(
     ).click()
     page.one("dialog button.main").click()
     page.until(lambda: not page.all("dialog"))
-    page.says("3 things wait for you")
+    page.until(lambda: len(page.all(".waits-one")) == waiting - 1)
     with box.daemon.client() as memory:
         assert memory.call("notes.view", path=path, raw=True)["text"] == f"{EVIL}\n"
 
@@ -459,6 +485,7 @@ def test_an_outside_edit_is_accepted_as_it_was_shown_or_not_at_all(box: Box, pag
     assert page.complaints()[0].endswith("status of 409 ()")
     page.press(Keys.ESCAPE)
     page.until(lambda: not page.all("dialog"))
+    file.write_text(OUTSIDE)
 
 
 def test_a_verdict_is_given_after_it_was_explained(box: Box, page: Browser) -> None:

@@ -31,6 +31,11 @@ _FLAGS = (
     " --disable-component-update --disable-sync --disable-default-apps --disable-extensions --hide-scrollbars"
     " --disable-dev-shm-usage --no-default-browser-check --force-color-profile=srgb --lang=en-GB"
 )
+SHOWN = (
+    "const main = document.querySelector('main');"
+    "return Number(main.dataset.shown ?? 0) > arguments[0] && !main.hasAttribute('aria-busy')"
+)
+"""Whether a view was drawn since."""
 
 
 def need_chromium() -> None:
@@ -75,11 +80,13 @@ class Browser:
 
     def go(self, view: str) -> None:
         """Follow the address to a view, such as ``search?q=cent``, and wait for it."""
-        self.driver.execute_script("location.hash = arguments[0]", f"#/{view}")
-        name = view.split("?", maxsplit=1)[0].split("/", maxsplit=1)[0]
-        self.until(lambda: self.driver.execute_script(
-            "return document.querySelector('main').dataset.view === arguments[0]"
-            " && !document.querySelector('main .waiting')", name))  # fmt: skip
+        before = self.run(
+            "const { shown } = document.querySelector('main').dataset; const to = arguments[0];"
+            "if (location.hash === to) window.dispatchEvent(new Event('hashchange'));"
+            "else location.hash = to; return Number(shown ?? 0)",
+            f"#/{view}",
+        )
+        self.until(lambda: self.run(SHOWN, before))
 
     def until(self, holds: Callable[[], Any]) -> Any:
         """Return what `holds` returns, once that is something."""

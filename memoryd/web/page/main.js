@@ -44,8 +44,17 @@ async function show() {
   const { view, rest, params } = named();
   mark(view);
   document.title = `${VIEWS[view].name} · memoryd`;
-  main.dataset.view = view;
+  main.setAttribute("aria-busy", "true");
   if (!hello) fill(main, waiting());
+  await drawn(view, { rest, params, signal });
+  if (signal.aborted) return;
+  main.dataset.view = view;
+  main.dataset.shown = String(Number(main.dataset.shown ?? 0) + 1);
+  main.removeAttribute("aria-busy");
+}
+
+/** Draw a view into the page, or in its place what went wrong. */
+async function drawn(view, { rest, params, signal }) {
   try {
     hello ??= await welcome(signal);
     if (signal.aborted) return;
