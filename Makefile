@@ -9,7 +9,8 @@ WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-recall bench-smoke replay device-check clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-peers bench-recall bench-smoke \
+        replay device-check mutate chaos soak screens clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -23,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "setup: this Python cannot make virtual environments (python3-venv is missing). Remedy: apt-get install python3-venv"; exit 1; }
 	@echo "setup: $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp]' --constraint constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp,web]' --constraint constraints.txt
 	@$(BIN)/python -m compileall -q memoryd bxctl
 	@touch $@
 
@@ -59,7 +60,7 @@ layers: $(STAMP)  ## import contracts: data flows downhill
 
 test: $(STAMP)  ## pytest: random order, warnings are errors, docs tests among them
 	@echo "gate: pytest"
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 docs: $(STAMP)  ## only the docs tests
 	@$(BIN)/python -m pytest -q tests/test_docs.py
@@ -69,6 +70,9 @@ bench: $(STAMP)  ## the table of ratios of docs/implementer-log.md
 
 bench-recall: $(STAMP)  ## retrieval quality, an arm a device; CORPUS=DIR (or MEMORYD_CORPUS) has the questions
 	@$(BIN)/python -m bench.recall $(if $(CORPUS),--corpus $(CORPUS))
+
+bench-peers: $(STAMP)  ## installs memoryd's peers into a throw-away folder and holds them side by side (minutes)
+	@$(BIN)/python -m bench.peers
 
 bench-smoke: $(STAMP)  ## every bench once on next to nothing: do they run?
 	@echo "gate: bench-smoke"
@@ -82,6 +86,18 @@ replay: $(STAMP)  ## recorded sessions through the code that learns; CORPUS=DIR 
 
 device-check: $(STAMP)  ## a disposable store and a real daemon, under two minutes
 	@$(BIN)/python examples/device_check.py
+
+mutate: $(STAMP)  ## do the tests notice a fault? MODULES="memoryd.labels" for some (docs/mutation.md)
+	@$(BIN)/python etc/mutate.py $(MODULES)
+
+chaos: $(STAMP)  ## break things under memoryd for SECONDS (240), by SEED (random): docs/chaos.md
+	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PART),--part $(PART)) $(if $(ROUND),--round $(ROUND))
+
+soak: $(STAMP)  ## the same beside a daemon that stays up, for HOURS (8): nothing may grow
+	@$(BIN)/python -m tests.chaos.soak $(or $(HOURS),8)
+
+screens: $(STAMP)  ## the pictures of docs/img, of an invented memory in Debian's Chromium
+	@$(BIN)/python etc/screens.py
 
 clean:  ## remove the virtual environment and every cache
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -1,46 +1,48 @@
-"""What lessons cost: watching calls while logs are caught up with, and a block with ten thousand lessons.
+"""What lessons cost: a daemon that catches up with its logs, and a block with ten thousand lessons.
 
-In: the corpus, page cache warm. Out: two rows. Watching: the CPU of pairing, redacting and writing down every
-call, beside the index's own catch-up of the same logs (the daemon hands the same decoded and folded records to
-both, so that reading them is in neither figure of watching). A block: the median of plans for prompts of
-three to twelve words, their ledger rows written, in a database on disk with ten thousand lessons of one project.
+In: the corpus, page cache warm. Out: two rows. Catching up: the CPU of the daemon's own keeper and tutor, each with
+its thread, from an empty state folder until every log is read, every call learned from and every session come to
+rest, over that of a keeper to whom nobody listens. A block: the median of plans for prompts of three to twelve words,
+their ledger rows written, in a database on disk with ten thousand lessons of one project.
 """
 
-import gc
+import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from statistics import median
+from unittest import mock
 
 import apsw
+import structlog
+import trio
 
 from bench import corpus as made
-from bench.generate import Writer
-from bench.row import Row, cpu_seconds, percentile, wall_seconds
-from memoryd import db, index, replay
-from memoryd.fold import begin, fold
-from memoryd.labels import Label
+from bench.generate import START_MS, Writer
+from bench.row import Row, cpu_seconds, percentile, pinned, wall_seconds
+from memoryd import db
+from memoryd.db import Deadline
+from memoryd.index import Settings
+from memoryd.index.search import Reader as IndexReader
 from memoryd.lessons import ledger, row, store
 from memoryd.lessons.codes import RULES
-from memoryd.lessons.observe import observe_many
-from memoryd.lessons.pairing import Pairing, Rows, Seen
 from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
 from memoryd.lessons.row import Lesson
-from memoryd.records import Record
-from memoryd.sources import LogFile, lines
+from memoryd.serve.keeper import Keeper
+from memoryd.serve.readers import Readers
+from memoryd.serve.tutor import Tutor
 
 ROUNDS = 5
 LESSONS = 10_000
 BLOCKS = 200
 MOST_BYTES = 40 << 20
-AT_ONCE = 1_200
-"""Calls in one transaction: a daemon behind its logs commits every 4,000 records."""
+LONG_AGO_S = START_MS // 1000 + 86_400 * 30
+"""When the logs were written: sessions come to rest as soon as all of them is read."""
 PROJECT = "/home/dev/shop"
 OWNER = Reader(7, "include", ("*",), owner=True)
-Folded = list[tuple[Record, Rows, Label, int]]
 
 
 def rows(corpus: Path) -> list[Row]:
@@ -50,23 +52,31 @@ def rows(corpus: Path) -> list[Row]:
 
 
 def _observing(corpus: Path, folder: Path) -> Row:
-    """Measure catching up and watching, in turn, and take the median of each."""
+    """Catch up with lessons and without, in turn, and take the median of the rounds' own ratios."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     chosen = _chosen(corpus, folder)
-    caught: list[float] = []
-    watched: list[float] = []
+    taken: list[tuple[float, float]] = []
     calls = 0
-    for number in range(ROUNDS):
-        state = folder / f"index-{number}"
-        caught.append(_catch_up(chosen, state))
-        seconds, calls = _watch(made.logs(chosen, state), folder / f"lessons-{number}.sqlite3")
-        watched.append(seconds)
-    ours, theirs = (sorted(taken)[ROUNDS // 2] for taken in (watched, caught))
-    detail = f"{ours / calls * 1e6:.0f} us a call of {calls:,}; catching up {theirs:.2f} s"
-    return Row("watching calls, CPU", "the index catching up", ours / theirs, 0.15, detail=detail)
+    # A year of calls is kept: the clock stands where the logs are not that old.
+    with (
+        pinned(0),
+        mock.patch("memoryd.clock.now_ms", return_value=1_000 * LONG_AGO_S + 60 * 86_400_000),
+    ):
+        for number in range(ROUNDS):
+            alone = cpu_seconds(
+                partial(_caught_up, chosen, folder / f"alone-{number}", learns=False)
+            )
+            state = folder / f"learning-{number}"
+            taken.append((alone, cpu_seconds(partial(_caught_up, chosen, state, learns=True))))
+            calls = _calls(state)
+    more = median(both / alone - 1 for alone, both in taken)
+    alone, both = (median(column) for column in zip(*taken, strict=True))
+    detail = f"{(both - alone) / calls * 1e6:.0f} us a call of {calls:,}; catching up {alone:.2f} s"
+    return Row("learning while catching up, CPU added", "catching up", more, 0.15, detail=detail)
 
 
 def _chosen(corpus: Path, folder: Path) -> Path:
-    """Return a folder with copies of some of the corpus's logs."""
+    """Return a folder with copies of some of the corpus's logs, as old as what stands in them."""
     target, size = folder / "corpus", 0
     for file in made.logs(corpus, folder / "look"):
         if size > MOST_BYTES:
@@ -75,63 +85,51 @@ def _chosen(corpus: Path, folder: Path) -> Path:
         copy = target / file.path.relative_to(corpus)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file.path, copy)
+        os.utime(copy, (LONG_AGO_S, LONG_AGO_S))
     for name in ("sessions", "claude"):
         (target / name).mkdir(parents=True, exist_ok=True)
     return target
 
 
-def _catch_up(corpus: Path, state: Path) -> float:
-    """Return the CPU seconds in which an empty index reads the logs as a daemon does."""
-    following = index.open(made.settings(corpus, state))
-    try:
-        return cpu_seconds(lambda: index.catch_up(following))
-    finally:
-        following.close()
+def _caught_up(corpus: Path, state: Path, *, learns: bool) -> None:
+    """Do what a daemon does with logs that it has never seen."""
+    trio.run(_follow, made.settings(corpus, state), learns)
 
 
-def _watch(files: list[LogFile], path: Path) -> tuple[float, int]:
-    """Return the CPU seconds of watching the logs' calls, and how many there were."""
-    connection = store.opened(path)
-    seconds, calls, waiting = 0.0, 0, list[Seen]()
-    gc.disable()  # as the index does while it reads much
+async def _follow(settings: Settings, learns: bool) -> None:
+    def reader() -> IndexReader:
+        return IndexReader(db.reader(settings.path), settings.ids, settings.classes)
+
+    keeper = Keeper(settings, Readers(reader))
+    tutor = Tutor(settings, keeper.known, idle_after_s=900) if learns else None
+    keeper.listener = tutor
+    async with trio.open_nursery() as nursery:
+        await nursery.start(keeper.run)
+        if tutor is not None:
+            nursery.start_soon(tutor.run)
+        await keeper.synced(None)
+        if tutor is not None:
+            await tutor.caught_up()
+            # Nobody tells when the last session has come to rest.
+            while await tutor.read(_restless, Deadline(10)):  # noqa: ASYNC110 - see above
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+
+
+def _restless(connection: apsw.Connection) -> int:
+    """Return how many sessions have not come to rest."""
+    found = connection.execute(
+        "SELECT count(*) FROM session WHERE idle_at IS NULL OR idle_at < last_at"
+    )
+    return int(found.get)
+
+
+def _calls(state: Path) -> int:
+    connection = db.reader(state / store.NAME)
     try:
-        for file in files:
-            pairing = Pairing(file.log, file.log)
-            for folded in _folded(file):
-                before = len(waiting)
-                seconds += cpu_seconds(partial(_feed, pairing, folded, waiting))
-                calls += len(waiting) - before
-                if len(waiting) >= AT_ONCE:
-                    seconds += cpu_seconds(partial(_write, connection, waiting))
-        seconds += cpu_seconds(partial(_write, connection, waiting))
+        return int(connection.execute("SELECT count(*) FROM call").get)
     finally:
-        gc.enable()
         connection.close()
-    return seconds, calls
-
-
-def _folded(file: LogFile) -> Iterator[Folded]:
-    rules = replay.default_rules(Path("/home/dev"))
-    state = begin(rules)
-    handle = os.open(file.path, os.O_RDONLY)
-    try:
-        for batch in lines.read(handle, lines.Position(), file.adapter, log=file.log):
-            yield [
-                (record, fold(state, record, rules, trusted=False), state.label, 0)
-                for record in batch.records
-            ]
-    finally:
-        os.close(handle)
-
-
-def _feed(pairing: Pairing, folded: Folded, waiting: list[Seen]) -> None:
-    waiting += pairing.feed_many(folded)
-
-
-def _write(connection: apsw.Connection, waiting: list[Seen]) -> None:
-    with db.unsynced(connection):
-        observe_many(connection, waiting)
-    waiting.clear()
 
 
 def _block(folder: Path) -> Row:

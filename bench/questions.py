@@ -31,10 +31,11 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked, and the sessions that answer it."""
+    """What is asked, the sessions that answer it, and the moment (ms) of asking where that matters."""
 
     text: str
     sessions: frozenset[str]
+    until: int | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=False):

@@ -9,7 +9,6 @@ corpus has `sessions/`, the logs of other people's projects are asked for too: n
 """
 
 import argparse
-import json
 import os
 import random
 import re
@@ -22,35 +21,23 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-import apsw
 import msgspec
 
-from bench.questions import Line, Question, halves, read, told_by_themselves, write
+from bench.devices import changing, context, folded
+from bench.questions import Question
 from bench.row import machine
-from memoryd import config, db, recall
+from bench.sets import Index, sets_of
+from memoryd import db, recall
 from memoryd.clock import now_ms, rfc3339
-from memoryd.ids import Ids
-from memoryd.index import building, dump, from_config, search
-from memoryd.index.search import Reader
-from memoryd.labels import Classes
+from memoryd.index import search
 from memoryd.recall import Scope, plan, query, question, support
 
-KEY = b"k" * 32
 LOOKED_AT = 50
 """Sessions in which the answer is looked for."""
 SAMPLES = 2_000
 TARGETS = (0.72, 0.90, 0.78)
 
-Found = Callable[[str], list[str]]
-"""A question's sessions, best first."""
 Setting = Callable[[], AbstractContextManager[object]]
-
-
-class Index(msgspec.Struct, frozen=True):
-    """What the questions are asked of: the memory, and the same texts in plain tables."""
-
-    reader: Reader
-    plain: apsw.Connection
 
 
 class Scores(msgspec.Struct, frozen=True):
@@ -87,20 +74,22 @@ def interval(figures: Sequence[float]) -> tuple[float, float]:
 # ------------------------------------------------------------------ what is asked
 
 
-def ours(index: Index, asked: str, *, group: str = "session") -> list[str]:
+def ours(index: Index, asked: Question, *, group: str = "session") -> list[str]:
     """Return the sessions of the memory's own answer."""
-    arguments = {"query": asked, "group": group, "limit": LOOKED_AT, "snippet_tokens": 8}
+    arguments: dict[str, object] = {"query": asked.text, "group": group, "limit": LOOKED_AT}
+    arguments |= {"snippet_tokens": 8} | ({"until": asked.until} if asked.until else {})
     told = recall.recall(index.reader, Scope(index.reader.classes.top), arguments, db.Deadline())
     hits = told["hits"]
     assert isinstance(hits, list)  # noqa: S101 (as docs/protocol.md says)
     return list(dict.fromkeys(str(hit["session"]) for hit in hits))
 
 
-def plain(index: Index, asked: str, *, table: str) -> list[str]:
+def plain(index: Index, asked: Question, *, table: str) -> list[str]:
     """Return the sessions of the best rows by FTS5's own bm25() that hold any of the words."""
-    words = dict.fromkeys(re.findall(r"\w+", asked.lower()))
+    words = dict.fromkeys(re.findall(r"\w+", asked.text.lower()))
     any_of_them = " OR ".join(f'"{word}"' for word in words)
     sql = f"SELECT session FROM {table} WHERE {table} MATCH ? ORDER BY bm25({table}) LIMIT 2000"
+    assert index.plain is not None  # noqa: S101 (`main` asks no other)
     rows = index.plain.execute(sql, (any_of_them,))
     return list(dict.fromkeys(str(session) for (session,) in rows))[:LOOKED_AT]
 
@@ -139,6 +128,17 @@ def phrases_only() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def records_lifted() -> Iterator[None]:
+    """Add the session's part to hits that come as records too."""
+
+    def lifting(asked: question.Asked, way: plan.Plan) -> bool:
+        return asked.ask.order == "relevance" and not way.newest
+
+    with mock.patch.object(question, "_lifting", lifting):
+        yield
+
+
 def patched(owner: object, name: str, value: object) -> Setting:
     """Return a setting in which one constant has another value."""
     return lambda: mock.patch.object(owner, name, value)
@@ -160,6 +160,14 @@ ARMS: Mapping[str, tuple[Callable[..., list[str]], Setting]] = {
     "session's part doubled": (ours, patched(support, "SHARE", 4.0)),
     "session's part from 64 rows": (ours, patched(support, "POOL", 64)),
     "session's part from 256 rows": (ours, patched(support, "POOL", 256)),
+    "records, with the session's part": (partial(ours, group="record"), records_lifted),
+    "age does not matter": (ours, patched(support, "NEWER", 0.0)),
+    "newer counts three times as much": (ours, patched(support, "NEWER", 0.3)),
+    "newer, halved after a week": (ours, patched(support, "HALVED_MS", 7 * 24 * 3_600 * 1_000)),
+    "project and day count, a little": (ours, lambda: changing(context(0.1))),
+    "project and day count": (ours, lambda: changing(context(0.3))),
+    "near-duplicates folded (0.9)": (ours, lambda: changing(folded(0.9))),
+    "near-duplicates folded (0.6)": (ours, lambda: changing(folded(0.6))),
 }
 
 
@@ -169,70 +177,9 @@ def asked(index: Index, arm: str, questions: Sequence[Question]) -> Scores:
     places = []
     with setting():
         for one in questions:
-            found = ask(index, one.text)
+            found = ask(index, one)
             places.append(next((at for at, s in enumerate(found, 1) if s in one.sessions), 0))
     return Scores(places)
-
-
-# ------------------------------------------------------------------ what is asked of
-
-
-def indexed(rows: Sequence[Line], folder: Path) -> Index:
-    """Return an index of `rows` as a rebuild makes it, and the plain tables."""
-    logs = folder / "logs"
-    logs.mkdir(parents=True)
-    write(rows, logs)
-    reader = built(logs, folder)
-    tables = apsw.Connection(":memory:")
-    for name, tokenizer in (("stemmed", "porter unicode61"), ("unstemmed", "unicode61")):
-        tables.execute(
-            f"CREATE VIRTUAL TABLE {name} USING fts5(session UNINDEXED, text, tokenize = '{tokenizer}')"
-        )
-        with tables:
-            tables.executemany(
-                f"INSERT INTO {name} VALUES (?, ?)", ((row.id, row.text) for row in rows)
-            )
-    return Index(reader, tables)
-
-
-def built(logs: Path, folder: Path) -> Reader:
-    """Return a reader of an index of `logs`, made in `folder`."""
-    text = f'[[source]]\nkind = "auto"\npath = "{logs}"\n[index]\nmax_class = "secret"\n'
-    loaded = config.parse(text, folder / "memoryd.toml")
-    settings = from_config(loaded.config, folder, KEY, {"HOME": str(folder)})
-    path = folder / "memory.sqlite3"
-    db.create(path)
-    building.build(path, settings)
-    return Reader(db.reader(path), Ids(KEY), Classes(settings.classes.names))
-
-
-def logged(logs: Path, folder: Path) -> list[Line]:
-    """Return what an index of other session logs holds, as rows."""
-    folder.mkdir()
-    lines = (json.loads(line) for _, line in dump.dump(built(logs, folder).connection))
-    return [
-        Line(f"{line['source']} {line['session']}".replace("/", " "), line["text"])
-        for line in lines
-    ]
-
-
-def sets_of(corpus: Path, scratch: Path) -> dict[str, tuple[Index, list[Question]]]:
-    """Return every set of questions with what it is asked of. Raises: SystemExit without a corpus."""
-    rows, questions = read(corpus / "recall")
-    if not questions:
-        raise SystemExit(f"bench-recall: no questions in {corpus}/recall; say --corpus DIR")
-    own, kept = told_by_themselves(rows)
-    whole, less = indexed(rows, scratch / "whole"), indexed(kept, scratch / "less")
-    sets = {"intents": (whole, questions)}
-    for name, several in own.items():
-        for number, half in enumerate(halves(several), 1):
-            if half:
-                sets[f"{name} {number}"] = (less, half)
-    if (corpus / "sessions").is_dir():
-        others, kept = told_by_themselves(logged(corpus / "sessions", scratch / "logged"))
-        index = indexed(kept, scratch / "others")
-        sets |= {f"others, {name}": (index, several) for name, several in others.items() if several}
-    return sets
 
 
 def main(argv: list[str]) -> int:
@@ -248,11 +195,17 @@ def main(argv: list[str]) -> int:
     arms = [arm for arm in ARMS if not options.arm or arm == "ours" or arm in options.arm]
     report: dict[str, object] = {"when": rfc3339(now_ms()), "machine": machine()}
     met = True
+
+    def wanted(name: str) -> bool:
+        sets = options.set or [""]
+        return any(name.startswith(one) or one.startswith(name) for one in sets)
+
     with tempfile.TemporaryDirectory(prefix="memoryd-bench-") as scratch:
-        for name, (index, questions) in sets_of(Path(options.corpus), Path(scratch)).items():
-            if options.set and not name.startswith(tuple(options.set)):
+        for name, index, questions in sets_of(Path(options.corpus), Path(scratch), wanted):
+            if not wanted(name):
                 continue
-            scores = {arm: asked(index, arm, questions) for arm in arms}
+            fit = [arm for arm in arms if index.plain is not None or not arm.startswith("plain")]
+            scores = {arm: asked(index, arm, questions) for arm in fit}
             report[name] = {arm: told(one, scores["ours"]) for arm, one in scores.items()}
             show(name, scores)
             if name == "intents":

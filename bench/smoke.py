@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest import mock
 
-from bench import query, recall
+from bench import peers, query, recall
 from bench.__main__ import MEASURES
 from bench.generate import generate
 
@@ -33,10 +33,10 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "cold": {"ROUNDS": 1, "HOOK_ROUNDS": 1},
     "idle": {"LOGS": 5, "SECONDS": 0.1},
     "notes": {"NOTES": 40, "EDITS": 3},
-    "lessons": {"ROUNDS": 1, "LESSONS": 60, "BLOCKS": 2, "MOST_BYTES": 1 << 20, "AT_ONCE": 20},
+    "lessons": {"ROUNDS": 1, "LESSONS": 60, "BLOCKS": 2, "MOST_BYTES": 1 << 20},
     "linked": {"FAMILIES": 3, "RECORDS": 5, "ROUNDS": 1},
     "forget": {"LOGS": 1, "RUNS": 5, "VISIBLE": 100, "HIDDEN": 200},
-    "trees": {"SESSIONS": 4, "SECONDS": 0.1, "STEPS": 12},
+    "trees": {"SESSIONS": 4, "SECONDS": 0.1, "WINDOWS": 2, "STEPS": 12},
     "mcp": {"ROUNDS": 1},
 }
 WORDS = "retry socket index label class merge deploy parse cache token queue store".split()
@@ -49,7 +49,7 @@ def main() -> int:
         corpus = Path(folder)
         generate(corpus, RECORDS)
         questions(corpus)
-        for name in (*MEASURES, "recall"):
+        for name in (*MEASURES, "recall", "peers"):
             began = time.perf_counter()
             try:
                 count = found(name, corpus)
@@ -72,6 +72,11 @@ def found(name: str, corpus: Path) -> int:
                 ["--corpus", str(corpus), "--set", "intents", "--out", str(corpus / "results")]
             )
         return len(json.loads((corpus / "results" / "recall.json").read_text())) - 2
+    if name == "peers":  # memoryd alone: nothing is installed
+        said, ours = io.StringIO(), {"ROUNDS": 1, "SERVED_ROUNDS": 1}
+        with contextlib.redirect_stdout(said), small(peers, ours):
+            peers.main(["--peer", "none", "--sessions", "3", "--out", str(corpus / "results")])
+        return len(json.loads((corpus / "results" / "peers.json").read_text())["found"])
     module = importlib.import_module(f"bench.{name}")
     with small(module, SMALL[name]):
         return len(list(module.rows(corpus)))

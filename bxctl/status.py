@@ -75,8 +75,16 @@ def _well(told: Told, server: Told) -> Cell:
         return (Span(name, "head"), Span(f" is ready, {up}, and has read all there is", "good"))
     size = views.sized(behind["bytes"])
     held = f" ({behind['held']:,} wait for the logs they start from)" if behind.get("held") else ""
-    late = f", and is behind in {behind['logs']:,} logs by {size}{held}"
+    late = f", and is behind in {behind['logs']:,} logs by {size}{held}{_pace(behind)}"
     return (Span(name, "head"), Span(f" is ready, {up}"), Span(late, "class2"))
+
+
+def _pace(behind: Told) -> str:
+    """Return how fast a history is read and how long that will take, where it is known."""
+    if not behind.get("bytes_per_s"):
+        return ""
+    left = times.lasted(behind["remaining_s"])
+    return f"; {views.sized(behind['bytes_per_s'])} a second, about {left} left"
 
 
 def _lines(told: Told, server: Told) -> Iterator[tuple[str, Cell]]:

@@ -79,10 +79,14 @@ def _memoryd() -> Iterator[str]:
     """Yield the lines of memoryd(1)."""
     yield from _head("MEMORYD", "memoryd", "the memory of the agents on this machine")
     yield from (".SH SYNOPSIS", r"\fBmemoryd\fR [\fB\-\-check\-config\fR | \fB\-\-version\fR]")
+    yield from (".br", r"\fBmemoryd web\fR [\fIOPTION\fR...]")
     yield ".SH DESCRIPTION"
     yield from _text(daemon.ABOUT)
     yield from (".SH OPTIONS", ".TP", r"\fB\-\-check\-config\fR", daemon.CHECK_CONFIG)
     yield from (".TP", r"\fB\-\-version\fR", "print the version and stop")
+    yield from (".SH THE GLASS BOX", *_text(daemon.ABOUT_WEB))
+    for name, metavar, about in daemon.WEB_OPTIONS:
+        yield from (".TP", f"\\fB{_roff(name)}\\fR \\fI{metavar}\\fR", _roff(about))
     yield from (".SH SEE ALSO", r"\fBbxctl\fR(1)")
 
 

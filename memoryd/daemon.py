@@ -155,6 +155,7 @@ class Daemon:
         self._server = Server(table(memory), Traffic())
         folders = [root.path for root in settings.roots]
         self._watcher = Watcher([*folders, settings.home / "notes"])
+        self._keeper.sure = lambda: self._watcher.sure
 
     async def main(self, asked: Asked, ready: Callable[[], None]) -> int:
         """Come up, serve, and go down when a signal asks for it; `next` then says what comes after."""
@@ -244,6 +245,7 @@ class Daemon:
     def _overview(self) -> dict[str, object]:
         """Return what the owner's `status` tells beside; runs in a worker thread."""
         status, logs = self._keeper.figures()
+        rate = self._keeper.pace.rate(status.lag_bytes, status.read_bytes, clock.monotonic())
         missing = self._reads.missing
         unwatched = self._watcher.reason if self._watcher.mode == "polling" else ""
         notes = self._desk.overview()
@@ -269,7 +271,7 @@ class Daemon:
                 }
                 for each in self._sockets
             ],
-            **telling.index_view(status, logs),
+            **telling.index_view(status, logs, rate),
             "rebuild": telling.rebuild_view(self._keeper.rebuilding),
             "faults": telling.since(found, self._faults, clock.now_ms()),
             "notes": notes,

@@ -12,7 +12,7 @@ such a descriptor drops the locks that SQLite holds (https://sqlite.org/howtocor
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -120,7 +120,9 @@ def look(path: Path) -> Look | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise IOFailed(f"{path} cannot be read: {error.strerror}") from error
+        raise IOFailed(
+            f"{path} cannot be read: {error.strerror}", remedy="make it readable for you"
+        ) from error
     if not header:
         return None
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -151,7 +153,7 @@ def writer(path: Path, *, synchronous: str = "NORMAL") -> apsw.Connection:
             strict_quotes(connection)
             appends_before_it_overwrites(connection, synchronous)
         except BaseException:
-            connection.close()
+            close(connection)
             raise
         return connection
 
@@ -170,7 +172,7 @@ def reader(path: Path) -> apsw.Connection:
             connection.pragma("query_only", True)
             connection.pragma("schema_version")  # opening alone reads nothing
         except BaseException:
-            connection.close()
+            close(connection)
             raise
         return connection
 
@@ -238,6 +240,15 @@ def appends_before_it_overwrites(connection: apsw.Connection, synchronous: str) 
     connection.wal_autocheckpoint(_WAL_PAGES)
     connection.pragma("journal_size_limit", WAL_MOST)
     connection.pragma("synchronous", synchronous if mode == "wal" else "FULL")
+
+
+def close(connection: apsw.Connection) -> None:
+    """Close a connection that has nothing left to write, or whose disk fails.
+
+    What the disk does not take now, the next one to open the database finds in the write-ahead log.
+    """
+    with suppress(apsw.Error):
+        connection.close()
 
 
 @contextmanager
@@ -327,7 +338,10 @@ def _translate(error: BaseException) -> MemorydError | None:
         case apsw.InterruptError():
             return TimedOut("the query was stopped", remedy="ask for less")
         case apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            return IOFailed(f"the database cannot be read or written ({type(error).__name__})")
+            return IOFailed(
+                f"the database cannot be read or written ({type(error).__name__})",
+                remedy="see to the disk and the folder's mode; it is tried again",
+            )
     return None
 
 

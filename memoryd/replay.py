@@ -39,6 +39,7 @@ KINDS = (
 _OWNER = Reader(7, "include", ("*",), owner=True)
 _PLAIN = Label(0, False)
 _BIGGEST = 64 << 20
+_FORM = "see docs/lessons.md for the form of a transcript"
 _SUFFIXES = (".json", ".jsonl")
 _ABOVE = 2
 
@@ -98,10 +99,10 @@ def transcript(content: bytes, name: str) -> Transcript:
         ) from error
     for number, event in enumerate(found.events):
         if event.kind not in KINDS:
-            raise BadRequest(f"{name}, event {number}: there is no kind {event.kind}")
+            raise BadRequest(f"{name}, event {number}: there is no kind {event.kind}", remedy=_FORM)
         _time(event, f"{name}, event {number}")
     if not found.events or found.version != 1:
-        raise BadRequest(f"{name} holds no events of version 1")
+        raise BadRequest(f"{name} holds no events of version 1", remedy=_FORM)
     return msgspec.structs.replace(found, name=found.name or name)
 
 
@@ -278,14 +279,19 @@ def _rows(path: Path, logs: list[LogFile], rules: Rules, project: str | None) ->
     if not path.is_file():
         raise NotFound(f"{path} cannot be read", remedy="name a transcript or a session log")
     if path.suffix != ".json":
-        raise BadRequest(f"{path.name} is no session log of a format that is known")
+        raise BadRequest(
+            f"{path.name} is no session log of a format that is known",
+            remedy="name a log that memoryd reads, or a transcript (*.json)",
+        )
     return [_transcribed(path, project)]
 
 
 def _transcribed(path: Path, project: str | None) -> Row:
     try:
         if path.stat().st_size > _BIGGEST:
-            raise BadRequest(f"{path.name} is too large for a transcript")
+            raise BadRequest(
+                f"{path.name} is too large for a transcript", remedy=f"{_BIGGEST} bytes at most"
+            )
         content = path.read_bytes()
     except OSError as error:
         raise NotFound(f"{path} cannot be read", remedy="name a transcript or a log") from error
@@ -332,7 +338,7 @@ def _time(event: Event, where: str) -> int:
     at = parse_rfc3339(event.at)
     zoned = event.at.endswith(("Z", "z")) or event.at[-6:-5] in ("+", "-")
     if at is None or not zoned:
-        raise BadRequest(f"{where}: `at` must be a time with a zone, such as {rfc3339(0)}")
+        raise BadRequest(f"{where}: `at` is no time with a zone", remedy=f"write {rfc3339(0)}")
     return at
 
 

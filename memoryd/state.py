@@ -35,7 +35,10 @@ def private_folder(folder: Path) -> Path:
     except FileExistsError:
         raise ConfigError(f"{folder} is no folder", remedy="move it away") from None
     except OSError as error:
-        raise IOFailed(f"{folder} cannot be made: {error.strerror}") from None
+        raise IOFailed(
+            f"{folder} cannot be made: {error.strerror}",
+            remedy="set MEMORYD_HOME to a folder of yours",
+        ) from None
     return folder
 
 
@@ -57,7 +60,10 @@ def close_key(home: Path) -> None:
     try:
         (home / KEY).chmod(0o600)
     except OSError as error:
-        raise IOFailed(f"{home / KEY} cannot be closed to others: {error.strerror}") from None
+        raise IOFailed(
+            f"{home / KEY} cannot be closed to others: {error.strerror}",
+            remedy="put the state on a file system with owners and modes",
+        ) from None
 
 
 @contextmanager
@@ -70,7 +76,9 @@ def held(home: Path) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise IOFailed(f"{path} cannot be opened: {error.strerror}") from None
+        raise IOFailed(
+            f"{path} cannot be opened: {error.strerror}", remedy="see to the disk and its owner"
+        ) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,7 +116,9 @@ def key(home: Path) -> bytes:
         _check_owner(path)
         found = path.read_bytes()
     except OSError as error:
-        raise IOFailed(f"{path} cannot be read: {error.strerror}") from None
+        raise IOFailed(
+            f"{path} cannot be read: {error.strerror}", remedy="make it readable for you"
+        ) from None
     if len(found) != _KEY_BYTES:
         raise ConfigError(
             f"{path} holds no key of {_KEY_BYTES} bytes",

@@ -49,6 +49,7 @@ def test_every_import_contract_is_kept():
         ("memoryd/recall/__init__.py", "bxctl.main"),
         ("memoryd/fold.py", "memoryd.sources"),
         ("memoryd/client.py", "msgspec"),
+        ("memoryd/web/app.py", "memoryd.index"),
     ],
 )
 def test_an_import_uphill_or_sideways_is_noticed(copy: Path, low: str, high: str):

@@ -76,6 +76,11 @@ class Catalogue:
         keys = self._by_name.get(log, ())
         return [(key, known) for key in keys if (known := self.known.get(key))]
 
+    def holds(self, seen: Seen) -> bool:
+        """Say whether a file was read under another name; asked for names that are new only."""
+        at = (seen.dev, seen.ino)
+        return any((known.seen.dev, known.seen.ino) == at for _, known in self.live())
+
     def live(self) -> Iterator[tuple[int, Known]]:
         """Yield the logs whose files are there, by key."""
         return ((key, known) for key, known in list(self.known.items()) if known.state == LIVE)

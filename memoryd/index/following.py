@@ -5,7 +5,7 @@ catalogue of logs as the last commit left it. One thread writes; `changed` may b
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from errno import errorcode
 from pathlib import Path
@@ -34,6 +34,7 @@ from memoryd.sources.whole import NotNow
 PURGE_AGAIN_S = 0.5
 """How long after a reader stood in its way the write-ahead log is tried to be emptied again."""
 _MOST_HINTS = 65_536
+_DISK = "mend the disk; it is tried again"
 _Done = tuple[int, LogFile, Turn, bool]
 
 
@@ -50,13 +51,14 @@ class Following:
             self.catalogue = Catalogue(table.every(connection))
             self.notes = NoteRows(settings, connection)
             self.purging = purging.bits(connection, purging.PURGE) != 0
-        self.writer = Writer(connection, settings, next_id)
+            self.writer = Writer(connection, settings, next_id)
         self.pending = Pending()
         self._resting = Resting()
         self.missing: list[str] = []
         self.skipped: list[discover.Skipped] = []
         self.unusable: list[str] = []
         self.told: list[Told] = []
+        self.read_bytes = 0
         self._merging: set[int] = set()
         self._purge_at = 0.0
         self._sizes: dict[int, int] = {}
@@ -122,7 +124,7 @@ class Following:
             copying = entomb(self.writer, touched | {log.key for log in related})
         except OSError as error:
             raise IOFailed(
-                f"what is forgotten cannot be written down ({reason_of(error)})"
+                f"what is forgotten cannot be written down ({reason_of(error)})", remedy=_DISK
             ) from error
         return [*related, *copying]
 
@@ -167,7 +169,7 @@ class Following:
                 settled.logs += self.settle()
         except OSError as error:
             self.writer.forget(mark)
-            raise IOFailed(f"a log cannot be kept ({reason_of(error)})") from error
+            raise IOFailed(f"a log cannot be kept ({reason_of(error)})", remedy=_DISK) from error
         except BaseException:
             self.writer.forget(mark)
             raise
@@ -181,6 +183,12 @@ class Following:
             self.purging = purging.bits(self.connection, purging.PURGE) != 0
         for key, file in found.changed.items():
             self.pending.put(key, file)
+
+    def waiting(self) -> Iterator[tuple[int, LogFile]]:
+        """Yield the logs that wait to be read and are known already, by their row ids."""
+        for key, file in self.pending.files():
+            if (known := self.catalogue.known.get(key)) is not None:
+                yield known.id, file
 
     def lag(self) -> tuple[int, int]:
         """Return how many logs, and about how many bytes of them, are not read yet."""
@@ -205,9 +213,10 @@ class Following:
         except OSError:
             return  # the next sweep tells what became of it
         self._sizes[key] = seen.size
+        elsewhere = known is None and self.catalogue.holds(seen)
         replaced = known is not None and sweeping.another_file(seen, known)
-        if replaced and file.whole is None:
-            self.sweep()  # where is the one that was here?
+        if (elsewhere or replaced) and file.whole is None:
+            self.sweep()  # rows, floors and what is forgotten go with a log that was renamed
         elif sweeping.must_be_read(self.settings, known, file, seen):
             self.pending.put(key, file)
 
@@ -236,7 +245,11 @@ class Following:
         """Give one log a turn and say whether there is more of it. Raises: what `index_log` does."""
         known, just = self.catalogue.known.get(key), self._just.get(key)
         number = just.id if just is not None else None if known is None else known.id
+        before = 0 if known is None else known.offset
+        if just is not None:
+            before = just.position.offset
         turn, more = index_log(self.writer, file, number, budget)
+        self.read_bytes += max(0, turn.log.position.offset - before)
         done.append((key, file, turn, more))
         self._just[key] = turn.log
         return more

@@ -4,6 +4,7 @@ In: the settings, hints, a rebuilt file. Out: rows, figures for `status`, a new 
 everything here, the writer's; `changed`, `status`, `label_of` and `Index.generation` are safe from any.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from memoryd.index.fresh import Fresh, fresh
 from memoryd.index.heard import Told
 from memoryd.index.process import Built
 from memoryd.index.rows import Counts
+from memoryd.index.salvage import hold_rewritten
 from memoryd.index.settings import Settings
 from memoryd.index.standing import Status, lacks
 from memoryd.index.swap import Gate
@@ -49,6 +51,8 @@ class Index:
         self._following: Following | None = None
         self._fault: MemorydError | None = None
         self._wait = self._retry_at = 0.0
+        self._unswept = False
+        """Whether the last look at all folders failed: what it would have found is not known to wait."""
         swap.sweep(settings.path)
         self._open()
 
@@ -95,6 +99,10 @@ class Index:
         """
         if self._following is None or self.wait() != 0.0:
             return Counts(), False
+        if self._unswept:
+            self.sweep()
+        if self._unswept or self._following is None:
+            return Counts(), False
         try:
             self._check_file()
             self._take_retold(self._following)
@@ -127,7 +135,8 @@ class Index:
         """Return the seconds until `catch_up` has something to do; None: not before a hint or a sweep."""
         if self._following is None:
             return None
-        dues = (self._following.wait(), self._following.purge_in())
+        again = 0.0 if self._unswept else None
+        dues = (again, self._following.wait(), self._following.purge_in())
         due = min((due for due in dues if due is not None), default=None)
         return None if due is None else max(due, self._retry_at - monotonic(), 0.0)
 
@@ -186,6 +195,7 @@ class Index:
         """
         if self._following is None:
             return
+        self._unswept = True
         try:
             self._check_file()
             self._check_content()
@@ -193,6 +203,7 @@ class Index:
             self._following.sweep()
             with db.translated():
                 self._following.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._unswept = False
         except MemorydError as error:
             self._failed(error)
 
@@ -242,11 +253,16 @@ class Index:
             {fault.file.log: fault.reason for fault in faults}
             | dict.fromkeys(following.unusable, "not whole"),
             list(following.missing),
-            {str(one.path): one.reason for one in following.skipped},
+            # Whoever can make a file in a folder of logs chooses its name; the wire carries UTF-8.
+            {
+                os.fsencode(one.path).decode(errors="backslashreplace"): one.reason
+                for one in following.skipped
+            },
             following.pending.held,
             following.writer.floors.unreadable,
             following.purging,
             swap.wal_bytes(self.settings.path),
+            following.read_bytes,
         )
 
     def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:
@@ -258,10 +274,11 @@ class Index:
         """
         temp = Path(built.temp)
         try:
-            self._complete(temp, force=force)
-            old = None if self._following is None else self._following.connection
-            connection = swap.publish(temp, self.settings.path, old, gate)
-            self._following = Following(self.settings, connection)
+            with db.translated():
+                self._complete(temp, force=force)
+                old = None if self._following is None else self._following.connection
+                connection = swap.publish(temp, self.settings.path, old, gate)
+                self._following = Following(self.settings, connection)
         except BaseException:
             swap.remove(temp)
             self._resume(gate)
@@ -278,12 +295,14 @@ class Index:
         Its readers must be closed. Nothing is served then until it is rebuilt.
         """
         if self._following is not None:
-            self._failed(db.Damaged("the daily check found the index damaged"))
+            self._failed(
+                db.Damaged("the daily check found the index damaged", remedy="it is rebuilt")
+            )
 
     def close(self) -> None:
         """Close the database; a second call does nothing."""
         if self._following is not None:
-            _close(self._following)
+            db.close(self._following.connection)
             self._following = None
 
     def _open(self) -> None:
@@ -307,7 +326,7 @@ class Index:
         try:
             generation = schema.read_meta(connection).generation
         finally:
-            connection.close()
+            db.close(connection)
         if generation != self._following.meta.generation:
             raise opening.replaced()
 
@@ -316,7 +335,7 @@ class Index:
         old = self._following
         self._open()
         if old is not None:
-            _close(old)
+            db.close(old.connection)
         if self._following is not None:
             self._following.sweep()
 
@@ -336,6 +355,9 @@ class Index:
     def _complete(self, temp: Path, *, force: bool) -> None:
         """Bring a rebuilt file up to what is on the disk now, and refuse it where it lacks what we have."""
         self.sweep()
+        if self._following is not None:
+            with _told_of_disk("a label cannot be kept"):
+                hold_rewritten(self._following.connection, self.settings, self._following.waiting())
         connection = db.builder(temp, journal="MEMORY")
         try:
             new = Following(self.settings, connection)
@@ -375,9 +397,3 @@ def _told_of_disk(what: str) -> Iterator[None]:
         raise IOFailed(
             f"{what} ({reason_of(error)})", remedy="mend the disk, then try again"
         ) from error
-
-
-def _close(following: Following) -> None:
-    # What a failing disk does not take now, the next one to open the index finds in the WAL.
-    with suppress(apsw.Error):
-        following.connection.close()

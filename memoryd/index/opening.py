@@ -42,7 +42,7 @@ def find(settings: Settings) -> tuple[apsw.Connection | None, str]:
             try:
                 salvage(connection, settings)
             finally:
-                connection.close()
+                db.close(connection)
             why = OTHER_SETTINGS
     except db.Damaged:
         why = DAMAGED
@@ -98,7 +98,8 @@ def _make_empty(settings: Settings) -> None:
     temp = new_temp(settings.path)
     connection = db.builder(temp)
     schema.make(connection, settings)
-    connection.close()
+    with db.translated():
+        connection.close()
     swap.sync_file(temp)
     temp.rename(settings.path)
     swap.sync_folder(settings.path.parent)
@@ -108,5 +109,5 @@ def _epoch(connection: apsw.Connection) -> str:
     try:
         return schema.read_meta(connection).epoch
     except BaseException:
-        connection.close()
+        db.close(connection)
         raise

@@ -49,6 +49,11 @@ class Pending:
         """Return who waits, failed ones too."""
         return [*self._line, *self._held, *self.faults]
 
+    def files(self) -> list[tuple[int, LogFile]]:
+        """Return who waits, with their files."""
+        faults = [(key, fault.file) for key, fault in self.faults.items()]
+        return [*self._line.items(), *self._held.items(), *faults]
+
     @property
     def held(self) -> int:
         """Return how many logs wait for the logs that they start from."""

@@ -86,7 +86,7 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
     log.floor = writer.floors.of(log.key)
     before, log.label = log.label, start_of(settings, file, log.floor)
     log.why = None
-    scratch = msgspec.structs.replace(log)
+    scratch = msgspec.structs.replace(log, first_ts=None, last_ts=None)
     turn = Turn(scratch, Folding(State(log.label)), file.root.trusted, 0, Retelling(heard),
                 writer.relabels.of(log.key), tomb=writer.tombs.of(log.key))  # fmt: skip
     turn.heard = [] if writer.listened else None
@@ -97,8 +97,6 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
         turn.folding.events.clear()
         if batch.position.records >= whole:
             break
-        if turn.heard is not None:
-            turn.heard[:] = [one for one in turn.heard if one.calls]
     if (told := turn.told()) is not None:
         writer.retold.append(told)
     log.label, log.why, log.heard = turn.folding.state.label, scratch.why, heard

@@ -13,7 +13,7 @@ from memoryd.sources import LogFile
 
 REST_MS = 24 * 3600 * 1000
 ROUNDS = 120
-"""Sweeps, half a minute apart, in which every session is looked through once: an hour."""
+"""Sweeps in which every session is looked through once: hours, where the watcher cannot be trusted."""
 
 
 class Resting:

@@ -12,7 +12,7 @@ from memoryd.ids import Ids
 from memoryd.index import overrides, relabels, tombs
 from memoryd.index.catalogue import Known
 from memoryd.index.files import opened, start_of
-from memoryd.index.heard import Heard, Told
+from memoryd.index.heard import Heard, Told, tells
 from memoryd.index.listening import Retelling
 from memoryd.index.settings import Settings
 from memoryd.index.table import Folding, Log, session_of
@@ -34,8 +34,11 @@ def folded(turn: Turn, record: Record, rules: Rules, ids: Ids) -> Rows:
     )
 
 
-def heard(turn: Turn, record: Record, rows: Rows, max_level: int) -> Heard:
-    """Return what is handed on of a record: nothing above `max_level`, nor what its owner wants forgotten."""
+def heard(turn: Turn, record: Record, rows: Rows, max_level: int, before: int | None) -> Heard:
+    """Return what is handed on of a record: nothing above `max_level`, nor what its owner wants forgotten.
+
+    `before`: as in `Heard`.
+    """
     if turn.tomb is not None:
         rows = [one for one in rows if not turn.forgotten(record.n, one[0].block, record.ts)]
     log, after = turn.log, turn.folding.state.label
@@ -43,7 +46,7 @@ def heard(turn: Turn, record: Record, rows: Rows, max_level: int) -> Heard:
     if above:
         rows = [one for one in rows if one[1].level <= max_level]
         record = Record(record.n, record.ts, [], rest=record.rest)
-    return Heard(record, rows, after, log.session, log.project, above)
+    return Heard(record, rows, after, log.session, log.project, above, before)
 
 
 def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
@@ -73,20 +76,24 @@ def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
 
 def _told(settings: Settings, turn: Turn, records: list[Record], end: int) -> Told | None:
     found: list[Heard] = []
-    state, log = turn.folding.state, turn.log
-    for record in records:
-        if record.n >= end:
-            break
+    state, log, pause = turn.folding.state, turn.log, settings.pause
+    told = [one for one in records if one.n < end]
+    for record in told:
+        before = log.last_ts
+        if record.ts is not None:
+            log.met(record.ts)
         if record.about is not None and state.label.level <= settings.max_level:
             log.tell(record.about)  # as the index, which keeps no name from above `max_class`
         rows = folded(turn, record, settings.rules, settings.ids)
         copy = turn.ear.copies and turn.ear.copied(record)
-        found.append(heard(turn, record, [] if copy else rows, settings.max_level))
+        if tells(record, before, pause):
+            kept = [] if copy else rows
+            found.append(heard(turn, record, kept, settings.max_level, before))
     state.trail.clear()
-    if not found:
+    if not told:
         return None
     written = log.seen.mtime_ns // 1_000_000
-    return Told(log.key, found[0].record.n, found[-1].record.n + 1, found, written)
+    return Told(log.key, told[0].n, told[-1].n + 1, found, written)
 
 
 def _decided(turn: Turn, ids: Ids, n: int, rows: Rows) -> Rows:

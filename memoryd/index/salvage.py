@@ -1,12 +1,15 @@
-"""What must be saved out of an index of other settings before it is rebuilt from the logs alone.
+"""What must be saved out of an index before one that was built from the logs alone takes its place.
 
 In: the old index, open for reading, and today's settings. Out: kept files of logs that have vanished since,
-and floors for logs that were rewritten since; nothing else of it can be had only there. The old index's
-classes are taken by their names.
+and floors for logs that were rewritten since; nothing else of it can be had only there. The classes of an
+index of other settings are taken by their names.
 """
+
+from collections.abc import Iterable
 
 import apsw
 
+from memoryd import db
 from memoryd.index import floors, identity, schema, table, tombs, vanished
 from memoryd.index.settings import Settings
 from memoryd.index.sweeping import is_folder, what_is_there
@@ -38,6 +41,21 @@ def salvage(connection: apsw.Connection, settings: Settings) -> None:
             if tomb is None or not tomb.whole(log.position.records):
                 under = vanished.Under(meta.classes, meta.rules)
                 vanished.write(settings.home, connection, log, under, tomb)
+
+
+def hold_rewritten(
+    connection: apsw.Connection, settings: Settings, waiting: Iterable[tuple[int, LogFile]]
+) -> None:
+    """Write floors for those of the logs that wait to be read (row id and file) that were rewritten.
+
+    An index that cannot write knows labels that its logs no longer have; the new one has never seen them.
+    Raises: OSError when a floor cannot be written, and what `db.wrong` knows.
+    """
+    for number, file in waiting:
+        with db.translated():
+            log = table.load(connection, number)
+        if log is not None and log.state == table.LIVE:
+            _hold(settings, file, log, log.peak)
 
 
 def _hold(settings: Settings, file: LogFile, log: Log, peak: Label) -> None:

@@ -57,13 +57,18 @@ class Match(NamedTuple):
     id: int
     level: int
 
+    @property
+    def ts(self) -> int | None:
+        """Return the row's time, where matches are ordered by relevance; None: it has none."""
+        return None if self.second == _NEVER else -int(self.second)
+
 
 class Look(NamedTuple):
     """How to look for rows.
 
     `match`: an FTS5 expression of quoted strings. `score`: the loaded function (`Scorer.load`), for
-    relevance. `depth`: how many rows of a class to return, first by `order`. `newest`: by class, above 0,
-    only so many of the rows read last are looked at.
+    relevance. `depth`: how many rows to return, first by `order`; 0: all, in no order. `newest`: by class,
+    above 0, only so many of the rows read last are looked at.
     """
 
     match: str
@@ -149,21 +154,19 @@ def levels(reader: Reader, scope: Scope) -> range:
     return range(min(scope.level, reader.classes.top) + 1)
 
 
-def matches(
-    reader: Reader, levels: Sequence[int], look: Look, seen: Where
-) -> dict[int, list[Match]]:
-    """Return the first rows of each of `levels` that match and that may be `seen`, as `look` says.
+def matches(reader: Reader, levels: Sequence[int], look: Look, seen: Where) -> list[Match]:
+    """Return the first rows of `levels` that match and that may be `seen`, as `look` says.
 
     Rows equal in what they are ordered by come in any order.
     """
-    found: dict[int, list[Match]] = {level: [] for level in levels}
     newest = [look.newest[level] if look.newest else 0 for level in levels]
-    sql = _statement(tuple(levels), look.score, look.order, tuple(map(bool, newest)), seen.sql)
+    rows = _statement(tuple(levels), look.score, look.order, tuple(map(bool, newest)), seen.sql)
     values: Values = {"match": look.match, "depth": look.depth, **seen.values}
     values |= {f"newest_{level}": many for level, many in zip(levels, newest, strict=True)}
-    for match in map(Match._make, reader.connection.execute(sql, values)):
-        found[match.level].append(match)
-    return found
+    # A sorter costs as much as a hundred rows, so there is one for all classes, or none. The plus signs keep
+    # SQLite from sorting each class whole in order to merge them.
+    sql = f"SELECT * FROM ({rows}) ORDER BY +first, +second LIMIT :depth" if look.depth else rows
+    return [*map(Match._make, reader.connection.execute(sql, values))]
 
 
 @lru_cache(maxsize=256)
@@ -175,7 +178,7 @@ def _statement(
         _of_class(level, score, order, newest=bounded, seen=seen)
         for level, bounded in zip(levels, newest, strict=True)
     )
-    return " UNION ALL ".join(f"SELECT * FROM ({part})" for part in parts)
+    return " UNION ALL ".join(parts)
 
 
 def _of_class(level: int, score: str, order: Order, *, newest: bool, seen: str) -> str:
@@ -187,8 +190,8 @@ def _of_class(level: int, score: str, order: Order, *, newest: bool, seen: str) 
         f" WHERE f.ft_{level} MATCH :match{seen}"
     )
     if newest:
-        sql = f"SELECT * FROM ({sql} ORDER BY f.rowid DESC LIMIT :newest_{level})"
-    return f"{sql} ORDER BY first, second LIMIT :depth"
+        return f"SELECT * FROM ({sql} ORDER BY f.rowid DESC LIMIT :newest_{level})"
+    return sql
 
 
 def logs(reader: Reader, ids: Iterable[int]) -> dict[int, LogName]:

@@ -52,6 +52,11 @@ class Settings(msgspec.Struct, frozen=True):
         """Return the names of logs and records under this state's key."""
         return Ids(self.key)
 
+    @property
+    def pause(self) -> int:
+        """Return after how many milliseconds without a record a session has come to rest."""
+        return int(self.config.lessons.idle_after_s * 1_000)
+
 
 def from_config(config: Config, home: Path, key: bytes, env: Mapping[str, str]) -> Settings:
     """Return the settings that a checked configuration means for the state at `home`.

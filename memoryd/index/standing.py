@@ -16,7 +16,8 @@ class Status(msgspec.Struct, frozen=True):
     is not read yet; `held`: how many logs of it wait for the logs that they start from. `faults`: logs that
     cannot be read, with the system's word. `missing`: folders that are configured and not there. `skipped`:
     paths of what looks like a log and is not read, with the reason. `purging`: words of deleted rows are
-    still being taken out of the file. `wal_bytes`: what the write-ahead log takes.
+    still being taken out of the file. `wal_bytes`: what the write-ahead log takes. `read_bytes`: how much was
+    read since the index was opened.
     """
 
     ready: bool
@@ -33,6 +34,7 @@ class Status(msgspec.Struct, frozen=True):
     overrides_unreadable: int = 0
     purging: bool = False
     wal_bytes: int = 0
+    read_bytes: int = 0
 
 
 def lacks(old: Following, new: Following) -> str:

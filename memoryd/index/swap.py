@@ -102,7 +102,7 @@ def _end_old(live: Path, old: apsw.Connection | None) -> None:
         leave_wal(connection)
     except db.Damaged:
         if old is not None:
-            old.close()
+            db.close(old)
         set_aside(live)
         return
     _refuse_sidecars(live)
@@ -122,7 +122,8 @@ def leave_wal(connection: apsw.Connection) -> None:
     if mode != "delete":
         raise _busy()
     reached("swap: alone")
-    connection.close()
+    with db.translated():
+        connection.close()
 
 
 def _busy() -> IndexBusy:

@@ -106,6 +106,7 @@ def settle(settings: Settings, writer: Writer, catalogue: Catalogue, found: Foun
     """
     settled = Settled()
     sweep = _Sweep(settings, writer, found, settled)
+    sweep.known = catalogue.known
     for key, known in list(catalogue.known.items()):
         if key not in found.files:
             sweep.without_file(key, known)
@@ -127,6 +128,7 @@ class _Sweep:
         self.writer = writer
         self.found = found
         self.settled = settled
+        self.known: Mapping[int, Known] = {}
         self.oldest = _oldest(settings)
         self.roots = {str(root.path): root for root in settings.roots}
 
@@ -196,7 +198,8 @@ class _Sweep:
     def moved(self, key: int, known: Known) -> bool:
         """Follow a log that has another path now; say whether it has."""
         new = self.by_inode.get((known.seen.dev, known.seen.ino))
-        if new is None or new not in self.found.changed or not known.offset:
+        read_there = new in self.known
+        if new is None or not known.offset or not (read_there or new in self.found.changed):
             return False
         file = self.found.files[new]
         log = table.load(self.writer.connection, known.id)
@@ -204,6 +207,11 @@ class _Sweep:
             return False
         self.hand_on(log.floor, new, log.place)
         self.forget_there_too(key, place_of(file))
+        if (
+            read_there
+        ):  # by a hint, or it took the place of another log: that one is read from its file
+            self.drop(key, known)
+            return True
         self.settled.dropped.append(key)
         if not _may_follow(file, log):
             self.forget(key)

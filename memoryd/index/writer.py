@@ -44,7 +44,7 @@ from memoryd.index.files import (
     start_label,
     start_of,
 )
-from memoryd.index.heard import Told
+from memoryd.index.heard import Told, tells
 from memoryd.index.identity import Seen
 from memoryd.index.kinship import Kinship
 from memoryd.index.lineage import NOTHING
@@ -99,14 +99,15 @@ class Writer:
         """Write into `connection`; the first row gets the id `next_id`. Raises: ConfigError, OSError."""
         self.connection = connection
         self.settings = settings
-        self.max_level = settings.max_level
+        self.max_level, self.pause = settings.max_level, settings.pause
         self.ids = settings.ids
         self.rows = Rows(connection, len(settings.classes), next_id)
         entries = overrides.read(settings.home)
         self.floors = floors.gathered(entries, self.ids, settings.classes)
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
         self.tombs = tombs.gathered(entries, self.ids)
-        self.kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self._kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self._kin_doubtful = False
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
         self.listened = False
@@ -122,6 +123,17 @@ class Writer:
         if key is None:
             key = self._keys[name] = key_of(self.ids, file)
         return key
+
+    @property
+    def kin(self) -> Kinship:
+        """What logs say to each other; read again after a rollback, when it is first asked for.
+
+        Not in the rollback itself: on a disk that fails, that would fail as well. Raises: apsw.Error.
+        """
+        if self._kin_doubtful:
+            self._kin.load()
+            self._kin_doubtful = False
+        return self._kin
 
     def folding(self, log: Log) -> Folding:
         """Take the fold of a log out of memory, or load it; `keep` puts it back."""
@@ -142,7 +154,7 @@ class Writer:
         self._kept.clear()
         self.touched.clear()
         self.retold.clear()
-        self.kin.load()
+        self._kin_doubtful = True
 
     def release(self, log: Log) -> None:
         """Forget the fold of a log whose rows were made or deleted outside of its turns."""
@@ -213,13 +225,14 @@ def index_record(writer: Writer, turn: Turn, record: Record) -> None:
             log.tell(record.about)
         if record.about.session is not None:
             ear.session(n, record.about.session)
+    before = log.last_ts
     if ts is not None:
         log.met(ts)
     rows = folded(turn, record, writer.settings.rules, writer.ids)
     turn.counts.records += 1
     copy = ear.copies and ear.copied(record)
-    if turn.heard is not None:
-        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level))
+    if turn.heard is not None and tells(record, before, writer.pause):
+        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level, before))
     for item, label in rows:
         gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
         if isinstance(item, Called):

@@ -13,6 +13,7 @@ import msgspec
 
 from memoryd.labels import Label
 from memoryd.lessons import row, settings
+from memoryd.lessons.calls import DAY
 from memoryd.lessons.failure import shell_like
 from memoryd.lessons.pairing import Seen, only_looks
 
@@ -65,8 +66,8 @@ def link(connection: apsw.Connection, success: Success) -> int:
     are looked at apart, the lowest first, so that one above a reader makes no fix that the reader sees.
     """
     failures = connection.execute(
-        "SELECT error, level, untrusted, max(at), summary FROM call "
-        "WHERE ok = 0 AND fingerprint = ? AND project = ? AND at <= ? "
+        "SELECT error, level, untrusted, max(at), summary FROM failed "
+        "WHERE fingerprint = ? AND project = ? AND at <= ? "
         "AND (session = ? OR at >= ?) AND NOT (log = ? AND n > ?) "
         "GROUP BY error, level, untrusted ORDER BY level, untrusted, error",
         (success.fingerprint, success.project, success.at, success.session, success.at - WINDOW,
@@ -90,13 +91,14 @@ def link(connection: apsw.Connection, success: Success) -> int:
     return done
 
 
-def link_later(connection: apsw.Connection, seen: Seen, error: str) -> None:
+def link_later(connection: apsw.Connection, seen: Seen) -> None:
     """Credit a success that was read before the failure it mends: logs are read in no order."""
     found = connection.execute(
-        "SELECT log, n, session, project, tool, summary, fingerprint, at, level, untrusted FROM call "
-        "WHERE ok = 1 AND fingerprint = ? AND project = ? AND at > ? AND at <= ? AND log <> ? "
-        "ORDER BY at LIMIT 1",
-        (seen.fingerprint, seen.project, seen.at, seen.at + WINDOW, seen.log),
+        "SELECT log, c.value ->> 0, session, project, c.value ->> 3, c.value ->> 4, c.value ->> 5, "
+        "c.value ->> 2 AS then_at, level, untrusted FROM well, json_each(well.calls) AS c "
+        "WHERE project = ?1 AND at > ?2 - ?3 AND at <= ?2 + ?4 AND log <> ?5 AND instr(prints, ?6) "
+        "AND c.value ->> 5 = ?6 AND then_at > ?2 AND then_at <= ?2 + ?4 ORDER BY then_at LIMIT 1",
+        (seen.project, seen.at, DAY, WINDOW, seen.log, seen.fingerprint),
     )
     for *told, level, untrusted in list(found):
         names = ("log", "n", "session", "project", "tool", "summary", "fingerprint", "at")
@@ -167,8 +169,8 @@ def _withdraw(connection: apsw.Connection, success: Success, error: str, label: 
     connection.execute(
         "DELETE FROM fix WHERE fingerprint = ?1 AND project = ?2 AND at > ?3 "
         "AND level >= ?4 AND untrusted >= ?5 AND coalesce(call, ?6) = ?6 AND NOT EXISTS (SELECT 1 "
-        "FROM call WHERE ok = 0 AND error = ?1 AND call.project = ?2 AND call.at > ?3 "
-        "AND call.at <= fix.at AND (fix.call IS NULL OR call.fingerprint = ?6))",
+        "FROM failed WHERE error = ?1 AND failed.project = ?2 AND failed.at > ?3 "
+        "AND failed.at <= fix.at AND (fix.call IS NULL OR failed.fingerprint = ?6))",
         (error, success.project, success.at, *label, success.fingerprint),
     )
 

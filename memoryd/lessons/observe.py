@@ -7,21 +7,17 @@ statement a table, and a look for fixes only where the same call failed before.
 """
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 import apsw
 import msgspec
 
 from memoryd.labels import Label
-from memoryd.lessons import causal, reflect, settings
+from memoryd.lessons import calls, causal, reflect, settings, words
 from memoryd.lessons.failure import Failure, declined, describe_many, failed
 from memoryd.lessons.fingerprint import of_error
 from memoryd.lessons.pairing import WELL, Open, Pairing, Seen
 
 _MINUTE = 60_000
-_told = attrgetter(
-    "log", "n", "block", "session", "project", "tool", "summary", "fingerprint", "at"
-)
 _DEDUP = "tool_calls_dedup_enabled"
 
 
@@ -37,26 +33,30 @@ def observe(connection: apsw.Connection, seen: Seen) -> bool:
     return observe_many(connection, (seen,)) == 1
 
 
-def observe_many(connection: apsw.Connection, seens: Sequence[Seen]) -> int:
-    """Write down calls, in the order of their log, and what they teach; return how many were not known."""
+def observe_many(connection: apsw.Connection, seens: Sequence[Seen], *, later: bool = False) -> int:
+    """Write down calls, in the order of their log, and what they teach; return how many were not known.
+
+    `later`: the words of what they teach wait for `words.write_missing`, called before the transaction ends.
+    """
     if len(seens) > 1 and settings.on(connection, _DEDUP):
-        return sum(observe_many(connection, (seen,)) for seen in seens)
+        return sum(observe_many(connection, (seen,), later=later) for seen in seens)
     if not (fresh := _fresh(connection, seens)):
         return 0
     _touch(connection, fresh)
     found = _failures(fresh)
     if found or not _repeated(connection, fresh):
-        _insert(connection, fresh, found)
+        told = {n: (one.error, one.failure.kind) for n, one in found.items()}
+        calls.put(connection, fresh, told)
     mendable = _mendable(connection, fresh, found)
-    mended = _mended(connection, [fresh[number].fingerprint for number in found])
     for number, seen in enumerate(fresh):
-        if (told := found.get(number)) is not None:
-            if told.failure.lines and not declined(seen.text):
-                reflect.reflect(connection, seen, told.failure, told.error)
-            if seen.fingerprint in mended:
-                causal.link_later(connection, seen, told.error)
+        if (what := found.get(number)) is not None:
+            if what.failure.lines and not declined(seen.text):
+                reflect.reflect(connection, seen, what.failure, what.error)
+            causal.link_later(connection, seen)
         elif seen.fingerprint in mendable:
             causal.link(connection, causal.Success.of(seen))
+    if found and not later:
+        words.write_missing(connection)
     return len(fresh)
 
 
@@ -97,11 +97,9 @@ def _fresh(connection: apsw.Connection, seens: Sequence[Seen]) -> list[Seen]:
         if seen.n < first.get(seen.log, seen.n + 1):
             first[seen.log] = seen.n
     known = {
-        (log, n, block)
+        (log, *place)
         for log, least in first.items()
-        for n, block in connection.execute(
-            "SELECT n, block FROM call WHERE log = ? AND n >= ?", (log, least)
-        )
+        for place in calls.known(connection, log, least)
     }
     fresh: dict[tuple[str, int, int], Seen] = {}
     for seen in seens:
@@ -124,38 +122,16 @@ def _failures(seens: Sequence[Seen]) -> dict[int, Failed]:
     return found
 
 
-def _insert(connection: apsw.Connection, seens: Sequence[Seen], found: dict[int, Failed]) -> None:
-    rows = [(*_told(seen), True, None, None, *seen.label) for seen in seens]
-    for n, one in found.items():
-        seen = seens[n]
-        rows[n] = (*_told(seen), False, one.error, one.failure.kind, *seen.label)
-    connection.executemany(
-        "INSERT INTO call(log, n, block, session, project, tool, summary, fingerprint, at, ok, "
-        "error, error_type, level, untrusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )
-
-
 def _mendable(
     connection: apsw.Connection, seens: Sequence[Seen], found: dict[int, Failed]
 ) -> frozenset[str]:
     """Return the fingerprints of calls among `seens` that went well and had failed at any time."""
     well = {seen.fingerprint for n, seen in enumerate(seens) if n not in found}
-    return _among(connection, well, ok=False)
-
-
-def _mended(connection: apsw.Connection, failed_now: Sequence[str]) -> frozenset[str]:
-    """Return the fingerprints among those of failed calls that went well at any time."""
-    return _among(connection, set(failed_now), ok=True) if failed_now else frozenset()
-
-
-def _among(connection: apsw.Connection, wanted: set[str], *, ok: bool) -> frozenset[str]:
-    found = connection.execute(
-        f"SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM call WHERE ok = {int(ok)} "
-        "AND fingerprint = value)",
-        (msgspec.json.encode(list(wanted)).decode(),),
+    mended = connection.execute(
+        "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM failed WHERE fingerprint = value)",
+        (msgspec.json.encode(list(well)).decode(),),
     )
-    return frozenset(str(one) for (one,) in found)
+    return frozenset(str(one) for (one,) in mended)
 
 
 def _touch(connection: apsw.Connection, seens: Sequence[Seen]) -> None:

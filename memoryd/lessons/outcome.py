@@ -30,17 +30,17 @@ def outcome(connection: apsw.Connection, given: Injection, reader: Reader) -> tu
     """Return the outcome by what `reader` may see, and whether a failure was prevented."""
     taught, command = _taught(connection, given.lesson)
     again = connection.execute(
-        "SELECT 1 FROM call WHERE session = ? AND ok = 0 AND error = ? AND at >= ? "
+        "SELECT 1 FROM failed WHERE session = ? AND error = ? AND at >= ? "
         "AND log || char(0) || n || char(0) || block <> ? "
-        f"AND {reader.where('call')} LIMIT 1",
+        f"AND {reader.where('failed')} LIMIT 1",
         (given.session, given.fingerprint, given.at, taught),
     ).get
     if again is not None:
         return "ineffective", False
     mended = connection.execute(
         "SELECT 1 FROM fix WHERE session = ?1 AND fingerprint = ?2 AND at >= ?3 "
-        f"AND {reader.where('fix')} AND EXISTS (SELECT 1 FROM call WHERE session = ?1 AND ok = 0 "
-        f"AND error = ?2 AND {reader.where('call')}) LIMIT 1",
+        f"AND {reader.where('fix')} AND EXISTS (SELECT 1 FROM failed WHERE session = ?1 "
+        f"AND error = ?2 AND {reader.where('failed')}) LIMIT 1",
         (given.session, given.fingerprint, given.at),
     ).get
     word = "effective" if mended is not None else "inconclusive"

@@ -6,9 +6,8 @@ restart between call and result loses nothing and no call is seen twice. A batch
 record at a time: secrets are looked for in all of its calls at once.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +24,7 @@ _MOST_READ = 4_000
 _NEAR = 500
 """Characters that hold a summary, unless most of them are blank."""
 _FLAT = frozenset((str, int, float))
+_TEXTS = frozenset((str,))
 
 Rows = Iterable[tuple[Said | Called, Label]]
 
@@ -47,26 +47,12 @@ class Open(msgspec.Struct, frozen=True, gc=False):
     label: Label
 
 
-class Answer(NamedTuple):
-    """A result that was found for a call: by its number among the batch's new ones, or one that had waited."""
+Made = tuple[int, int | None, Called, str, Label]
+"""A call as it stands in a batch, whose result may stand there too: record, time, call, project, label."""
 
-    call: int | Open
-    result: Returned
-    after: Label
-    at: int | None
-    now: int
-    session: str
-    project: str
-
-
-class Made(NamedTuple):
-    """A call as it stands in a batch, whose result may stand there too."""
-
-    n: int
-    at: int | None
-    item: Called
-    project: str
-    label: Label
+Answer = tuple[int | Open, Returned, Label, int | None, int, str, str]
+"""A result that was found for a call: that call by its number in the batch, or one that had waited; the label
+after it, its time or None, the time that stands in for it; whose log it is."""
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
@@ -119,23 +105,23 @@ class Pairing:
         new: dict[str, int] = {}
         answers: list[Answer] = []
         for record, rows, after, now in batch:
-            if record.about is not None and not self._told:
+            if not self._told and record.about is not None:
                 self._hear(record)
             for item, label in rows:
-                if type(item) is Called and item.call is not None and not item.hosted:
+                if type(item) is Called and (call := item.call) is not None and not item.hosted:
                     if self.waiting:
-                        self.waiting.pop(clean(item.call), None)
-                    new[item.call] = len(made)
-                    made.append(Made(record.n, record.ts, item, self.project, label))
+                        self.waiting.pop(clean(call), None)
+                    new[call] = len(made)
+                    made.append((record.n, record.ts, item, self.project, label))
             for one in record.items:
-                if type(one) is Returned and (call := self._called(one.call, new)) is not None:
+                if type(one) is Returned and (found := self._called(one.call, new)) is not None:
                     if one.ok is None and one.told is None:
                         continue  # answered, and nobody can say how
-                    whose = (self.session, self.project)
-                    answers.append(Answer(call, one, after, record.ts, now, *whose))
-        # Most calls are such: nothing ever reads what they were about.
-        idle = {one.call for one in answers if one.result.ok and _idle(one.call, made)}
-        said = _said(made, idle)
+                    at, whose = record.ts, (self.session, self.project)
+                    answers.append((found, one, after, at, now, *whose))
+        if not made and not answers:
+            return []
+        said = _said(made, answers)
         self.waiting |= {clean(call): _open(made[at], said[at]) for call, at in new.items()}
         return [self._seen(one, made, said) for one in answers]
 
@@ -158,21 +144,22 @@ class Pairing:
         if isinstance(call, int):
             n, called_at, item, own, label = made[call]
             block, tool, about = item.block, item.tool, said[call]
+            same = fingerprint.of_call(tool, item.args, own)
             tool = tool if tool.isascii() else clean(tool)
-            same = fingerprint.of_call(item.tool, item.args, own)
         else:
             n, block, tool, about, same, called_at, label = msgspec.structs.astuple(call)
         ok = result.ok
-        if ok and only_looks(tool):
-            about = ""
-        at = called_at if at is None else at
+        if ok:
+            text = ""
+            about = "" if only_looks(tool) else about
+        else:
+            asked = ok is False or (shell_like(tool) and not shows(about))
+            text = told(result.told) if asked else ""
+        if at is None:
+            at = now if called_at is None else called_at
         # Positional: these are made by the million.
         return Seen(
-            self.log, n, block, session, project, tool, about, same, now if at is None else at,
-            OUTCOMES[ok],
-            told(result.told)
-            if ok is False or (ok is None and shell_like(tool) and not shows(about))
-            else "",
+            self.log, n, block, session, project, tool, about, same, at, OUTCOMES[ok], text,
             label if label == after else label.join(after),
         )  # fmt: skip
 
@@ -188,31 +175,28 @@ def only_looks(tool: str) -> bool:
     return tool.lower() in _LOOKING
 
 
-def _idle(call: int | Open, made: Sequence[Made]) -> bool:
-    return isinstance(call, int) and only_looks(clean(made[call].item.tool))
+def _said(made: Sequence[Made], answers: Sequence[Answer]) -> list[str]:
+    """Return what each call was about in one line, their secrets masked all at once.
 
-
-def _said(made: Sequence[Made], idle: Container[int | Open]) -> list[str]:
-    """Return what each call was about in one line, their secrets masked all at once; of `idle` ones ""."""
+    Most calls only look and go well: nothing ever reads what those were about, so of them it is "".
+    """
+    idle = {
+        one[0]
+        for one in answers
+        if one[1].ok and type(one[0]) is int and only_looks(made[one[0]][2].tool)
+    }
     given = [
-        "" if number in idle else _given(one.item.tool, one.item.args)
-        for number, one in enumerate(made)
+        "" if number in idle else _given(item.tool, item.args)
+        for number, (_, _, item, _, _) in enumerate(made)
     ]
-    return [short(text) for text in redact.secrets_many(given)]
+    return [text and short(text) for text in redact.secrets_many(given)]
 
 
 def _open(made: Made, said: str) -> Open:
     """Return a call as it waits."""
     n, at, item, project, label = made
-    return Open(
-        n,
-        item.block,
-        clean(item.tool),
-        said,
-        fingerprint.of_call(item.tool, item.args, project),
-        at,
-        label,
-    )
+    same = fingerprint.of_call(item.tool, item.args, project)
+    return Open(n, item.block, clean(item.tool), said, same, at, label)
 
 
 def summary(tool: str, args: object) -> str:
@@ -222,13 +206,9 @@ def summary(tool: str, args: object) -> str:
 
 def short(masked: str) -> str:
     """Return a text on one line of at most 200 characters."""
-    if (
-        len(masked) <= MOST_SUMMARY
-        and masked.isascii()
-        and masked.isprintable()
-        and _one_line(masked)
-    ):
-        return masked
+    head = masked[: MOST_SUMMARY + 1]
+    if head.isascii() and head.isprintable() and "  " not in head and head[0:1] != " " != head[-1:]:
+        return head if len(head) <= MOST_SUMMARY else head[: MOST_SUMMARY - 1] + "…"
     line = " ".join(masked[:_NEAR].split())
     if len(line) <= MOST_SUMMARY and len(masked) > _NEAR:
         line = " ".join(masked.split())
@@ -240,16 +220,13 @@ def _given(tool: str, args: object) -> str:
     given = _command(args) if isinstance(args, dict) and shell_like(tool) else ""
     if not given:
         masked = redact.arguments(args)
-        if isinstance(masked, dict) and _FLAT.issuperset(map(type, masked.values())):
+        if isinstance(masked, dict) and _TEXTS.issuperset(map(type, masked.values())):
+            given = " ".join(masked.values())
+        elif isinstance(masked, dict) and _FLAT.issuperset(map(type, masked.values())):
             given = " ".join(map(str, masked.values()))
         else:
             given = " ".join(values(masked))
     return given[:_MOST_READ]
-
-
-def _one_line(text: str) -> bool:
-    """Say whether the blanks of printable ASCII are single and inside."""
-    return "  " not in text and text[:1] != " " and text[-1:] != " "
 
 
 def _command(args: dict[str, object]) -> str:

@@ -128,8 +128,8 @@ def circumstances(connection: apsw.Connection, reader: Reader, ask: Ask) -> gate
         fingerprint
         for fingerprint, at in latest.items()
         if connection.execute(
-            f"SELECT 1 FROM call WHERE session = ? AND ok = 0 AND error = ? AND at >= ? "
-            f"AND {reader.where('call')} LIMIT 1",
+            f"SELECT 1 FROM failed WHERE session = ? AND error = ? AND at >= ? "
+            f"AND {reader.where('failed')} LIMIT 1",
             (ask.session, fingerprint, at),
         ).get
     ]

@@ -31,7 +31,7 @@ _MOST_COMMAND = 80
 
 
 def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: str) -> Lesson:
-    """Return the lesson of a failure: found, revived, or new."""
+    """Return the lesson of a failure: found, revived, or new; the words of a new one wait (`row.insert_silent`)."""
     known = row.select(
         connection,
         "type = 'error' AND origin = 'reflector' AND status <> 'superseded' "
@@ -44,7 +44,7 @@ def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: st
             return _retell(connection, lesson, _lesson(seen, failure, error))
     here = [lesson for lesson in known if lesson.label == seen.label]
     if not here:
-        return row.insert(connection, _lesson(seen, failure, error))
+        return row.insert_silent(connection, _lesson(seen, failure, error))
     if here[0].staled_session == seen.session:
         return here[0]  # it went stale over this very session; only another one can call it back
     if here[0].against:
@@ -54,7 +54,7 @@ def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: st
 
 def _count_again(connection: apsw.Connection, seen: Seen, error: str) -> None:
     recent = connection.execute(
-        "SELECT 1 FROM call WHERE error = ? AND ok = 0 AND at > ? AND at <= ? "
+        "SELECT 1 FROM failed WHERE error = ? AND at > ? AND at <= ? "
         "AND (at, log, n, block) < (?, ?, ?, ?) LIMIT 1",
         (error, seen.at - _AGAIN, seen.at, seen.at, seen.log, seen.n, seen.block),
     ).get
@@ -95,7 +95,7 @@ def _replace(connection: apsw.Connection, old: Lesson, new: Lesson) -> Lesson:
         connection, old.row, status="superseded", superseded_by=new.id, updated_at=new.created_at
     )
     settings.count(connection, "memories_superseded")
-    return row.insert(connection, new)
+    return row.insert_silent(connection, new)
 
 
 def _lesson(seen: Seen, failure: Failure, error: str) -> Lesson:

@@ -110,6 +110,15 @@ def get(connection: apsw.Connection, id: str, reader: Reader) -> Lesson | None:
     return found[0] if found else None
 
 
+def insert_silent(connection: apsw.Connection, lesson: Lesson) -> Lesson:
+    """Write a lesson that nobody finds by its words before `words.write_missing`, in the same transaction.
+
+    Raises: apsw.ConstraintError.
+    """
+    connection.execute(_INSERT, (*_given(lesson), 0))
+    return msgspec.structs.replace(lesson, row=connection.last_insert_rowid())
+
+
 def insert(connection: apsw.Connection, lesson: Lesson) -> Lesson:
     """Write a lesson and its words; return it with its row number. Raises: apsw.ConstraintError."""
     counts = words.counted(connection, lesson.content)

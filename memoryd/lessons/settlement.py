@@ -20,13 +20,17 @@ _STEP = 0.05
 
 
 def idle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
-    """Do all that a session's idle asks for, in one transaction. `ended`: the outcomes become final."""
+    """Do all that a session's idle asks for, in one transaction, where nobody else sees to `retention`.
+
+    `now`: by the caller's clock. `ended`: the outcomes become final.
+    """
     with db.transaction(connection):
         rest(connection, session, now, ended=ended)
+        retention.expire(connection, now)
 
 
 def rest(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
-    """Do the same in the caller's transaction."""
+    """Do what concerns the session in the caller's transaction; `now` may be a time that stands in its log."""
     before = connection.execute("SELECT idle_at FROM session WHERE id = ?", (session,)).get
     settle(connection, session, now, ended=ended)
     charged = charge(connection, session, now)
@@ -36,7 +40,6 @@ def rest(connection: apsw.Connection, session: str, now: int, *, ended: bool = F
     for project in _projects(connection, session):
         promote.mine(connection, project, now)
     archive.archive(connection, now)
-    retention.expire(connection, now)
 
 
 def settle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
@@ -83,10 +86,13 @@ def charge(connection: apsw.Connection, session: str, now: int) -> list[Lesson]:
 
 
 def _recurring(connection: apsw.Connection, session: str) -> Iterable[Lesson]:
+    """Return the lessons of the session's errors, but for those that it taught and was not told."""
     return row.select(
         connection,
         "type = 'error' AND origin = 'reflector' AND status IN ('active', 'stale') AND "
-        "(project, fingerprint) IN (SELECT project, error FROM call WHERE session = ? AND ok = 0)",
+        "(project, fingerprint) IN (SELECT project, error FROM failed WHERE session = ?1) AND "
+        "(session IS NOT ?1 OR EXISTS (SELECT 1 FROM injection i WHERE i.session = ?1 "
+        "AND i.fingerprint = lesson.fingerprint AND i.project = lesson.project))",
         (session,),
     )
 
@@ -97,7 +103,7 @@ def _chargeable(
     """Return the failing calls that count against a lesson, of those that its own readers may see."""
     found = list(
         connection.execute(
-            "SELECT log, n, block, at FROM call WHERE session = ? AND ok = 0 AND error = ? "
+            "SELECT log, n, block, at FROM failed WHERE session = ? AND error = ? "
             "AND project = ? AND level <= ? AND untrusted <= ? "
             "AND log || char(0) || n || char(0) || block <> ? ORDER BY at, log, n, block",
             (session, lesson.fingerprint, lesson.project, *lesson.label, lesson.call or ""),
@@ -140,19 +146,19 @@ def boost(connection: apsw.Connection, session: str, before: int | None = None) 
     `before`: when the session was idle last. Where a lesson's readers have seen nothing of it since, nothing is
     raised: what made it idle again is above them.
     """
-    lessons = row.select(
-        connection,
-        "type = 'error' AND origin = 'reflector' AND status = 'active' AND session = ? "
-        "AND NOT EXISTS (SELECT 1 FROM call c WHERE c.error = lesson.fingerprint AND c.ok = 0 "
+    connection.execute(
+        "UPDATE lesson SET relevance = min(1.0, round(relevance + ?3, 4)) "
+        "WHERE type = 'error' AND origin = 'reflector' AND status = 'active' AND session = ?1 "
+        "AND fingerprint IN (SELECT error FROM failed WHERE session = ?1) "
+        "AND NOT EXISTS (SELECT 1 FROM failed c WHERE c.error = lesson.fingerprint "
         "AND c.project = lesson.project AND c.level <= lesson.level AND c.untrusted <= lesson.untrusted "
         "AND c.log || char(0) || c.n || char(0) || c.block <> coalesce(lesson.call, '')) "
-        "AND EXISTS (SELECT 1 FROM call n WHERE n.session = lesson.session AND n.at > ? "
-        "AND n.level <= lesson.level AND n.untrusted <= lesson.untrusted)",
-        (session, -1 if before is None else before),
+        "AND (EXISTS (SELECT 1 FROM failed n WHERE n.session = ?1 AND n.at > ?2 "
+        "AND n.level <= lesson.level AND n.untrusted <= lesson.untrusted) "
+        "OR EXISTS (SELECT 1 FROM well n WHERE n.session = ?1 AND n.until > ?2 "
+        "AND n.level <= lesson.level AND n.untrusted <= lesson.untrusted))",
+        (session, -1 if before is None else before, _STEP),
     )
-    for lesson in lessons:
-        raised = min(1.0, round(lesson.relevance + _STEP, 4))
-        row.update(connection, lesson.row, relevance=raised)
 
 
 def _projects(connection: apsw.Connection, session: str) -> list[str]:

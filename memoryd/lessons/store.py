@@ -49,11 +49,12 @@ def opened(path: Path) -> apsw.Connection:
         if 0 < seen.user_version < migrations.latest(_DATABASE):
             keep_copy(path, seen.user_version + 1)
     connection = db.writer(path, synchronous="FULL")
-    db.plans_once(connection)
     try:
-        _bring_up_or_tell(connection)
+        with db.translated():
+            db.plans_once(connection)
+            _bring_up_or_tell(connection)
     except BaseException:
-        connection.close()
+        db.close(connection)
         raise
     return connection
 

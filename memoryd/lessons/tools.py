@@ -62,7 +62,10 @@ def save(connection: apsw.Connection, reader: Reader, given: Saved) -> dict[str,
     if not content or len(content.encode("utf-8", "replace")) > MOST_CONTENT:
         raise BadRequest(f"a lesson has 1 to {MOST_CONTENT} bytes", remedy="shorten it")
     if given.scope not in ("project", "session") or not 0 <= given.relevance <= 1:
-        raise BadRequest("scope is project or session, relevance 0 to 1")
+        raise BadRequest(
+            "scope or relevance is out of range",
+            remedy="scope is project or session, relevance 0 to 1",
+        )
     made = Lesson(
         id=row.new_id(
             given.now, "saved", given.type, content, given.session, given.project, *given.label
@@ -128,7 +131,7 @@ def get(connection: apsw.Connection, reader: Reader, id: str) -> dict[str, objec
     lesson = row.get(connection, id, reader)
     if lesson is None:
         raise NotFound("no such lesson", remedy="`query` lists those you may see", id=id)
-    return _whole(lesson)
+    return whole(lesson)
 
 
 def recall(
@@ -333,7 +336,8 @@ def _hit(lesson: Lesson, score: float, given: Question) -> dict[str, object]:
     return told
 
 
-def _whole(lesson: Lesson) -> dict[str, object]:
+def whole(lesson: Lesson) -> dict[str, object]:
+    """Return all that is told of one lesson, to a reader who was found to be cleared for it."""
     return {
         "id": lesson.id,
         "type": lesson.type,

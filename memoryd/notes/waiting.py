@@ -92,6 +92,25 @@ def _told_edit(notes: Notes, proposal: Proposal) -> dict[str, Any]:
     }
 
 
+def change(notes: Notes, txn: str) -> dict[str, Any]:
+    """Return what one line of the journal changed, or would have, as a difference. Raises: NotFound.
+
+    `redacted`: one of the two contents was taken away for good, so that there is nothing to compare.
+    """
+    entry = next((one for one in notes.journal.entries() if _changes(one, txn)), None)
+    if entry is None:
+        raise NotFound("no such edit", remedy="see `bxctl memory notes log`")
+    before, after = _content(notes, entry["before"]), _content(notes, entry["after"])
+    gone = bool((entry["before"] and before is None) or (entry["after"] and after is None))
+    path = f"{names.ROOT}/{entry['path']}"
+    shown = "" if gone else diff(before, after, path)
+    return {"txn": txn, "op": entry.get("op"), "path": path, "diff": shown, "redacted": gone}
+
+
+def _changes(entry: dict[str, Any], txn: str) -> bool:
+    return entry.get("txn") == txn and entry["kind"] in {"intent", "accept", "pending"}
+
+
 def _content(notes: Notes, name: str | None) -> bytes | None:
     try:
         return None if name is None else notes.journal.blobs.get(name)

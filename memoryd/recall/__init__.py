@@ -1,6 +1,6 @@
 """Recall: one question, one clearance, one budget in; hits with their label out (`answer`)."""
 
-from memoryd.recall.answer import get, projects, recall, sessions, visible_rows
+from memoryd.recall.answer import get, projects, recall, records, sessions, visible_rows
 from memoryd.recall.scope import Policy, Scope, narrowed
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "narrowed",
     "projects",
     "recall",
+    "records",
     "sessions",
     "visible_rows",
 ]

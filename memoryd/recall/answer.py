@@ -7,11 +7,11 @@ travels. Each answer comes from one snapshot of the index and carries the label 
 from collections.abc import Mapping
 
 from memoryd.db import Deadline
-from memoryd.index import listing, search
+from memoryd.index import listing, search, timeline
 from memoryd.index.scope import Scope
 from memoryd.index.search import Reader, snapshot
 from memoryd.recall import question
-from memoryd.recall.ask import Ask, Get, Listing, read
+from memoryd.recall.ask import Ask, Get, Listing, Records, read
 from memoryd.recall.scope import narrowed
 
 
@@ -59,6 +59,17 @@ def projects(
     with snapshot(reader, deadline):
         return listing.projects(
             reader, tighter, asked.filters(), limit=asked.limit, cursor=asked.cursor
+        )
+
+
+def records(
+    reader: Reader, scope: Scope, arguments: Mapping[str, object], deadline: Deadline
+) -> dict[str, object]:
+    """Answer ``{records, label, cursor}``. Raises: BadRequest, Conflict, TimedOut, Cancelled."""
+    asked = read(arguments, Records)
+    with snapshot(reader, deadline):
+        return timeline.records(
+            reader, scope, asked.session, asked.source, limit=asked.limit, cursor=asked.cursor
         )
 
 

@@ -65,6 +65,7 @@ class Ask(Narrow, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: Mode = "smart"
     order: Order = "relevance"
     group: Group = "record"
+    recency: bool = True
     limit: Annotated[int, Meta(ge=1, le=100)] = 10
     cursor: Cursor | None = None
     snippet_tokens: Annotated[int, Meta(ge=8, le=64)] = 32
@@ -73,7 +74,8 @@ class Ask(Narrow, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def question(self) -> object:
         """Return what makes it this question and no other, whatever page of the answer is asked for."""
-        return (clean(self.query), self.mode, self.order, self.group, self.filters())
+        form = (self.mode, self.order, self.group, self.recency)
+        return (clean(self.query), *form, self.filters())
 
 
 class Listing(Narrow, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,7 +93,16 @@ class Get(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     after: Neighbours = 0
 
 
-Asked = TypeVar("Asked", Ask, Listing, Get)
+class Records(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of one session."""
+
+    session: Name
+    source: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+    cursor: Cursor | None = None
+
+
+Asked = TypeVar("Asked", Ask, Listing, Get, Records)
 
 
 def read(arguments: Mapping[str, object], form: type[Asked]) -> Asked:

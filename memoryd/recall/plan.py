@@ -23,6 +23,8 @@ LEAST_DRIVEN, MOST_DRIVEN = 2_000, 10_000
 _DRIVEN_SHARE = 35
 """In between it is this part of all rows. For twelve words in 69k rows it keeps nDCG@10 at 0.998 and takes
 a quarter of the time of 10,000, which a million rows need for the same."""
+WALKED = 10
+"""So many times as many rows the lists of words that only rank may have together; the commonest come late."""
 NEWEST = 2_000
 """Rows that are ranked where nothing drives: those read last."""
 _JOINED = 3
@@ -43,8 +45,10 @@ class Weighed(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     """How to look: `match` finds rows of `levels`, its phrases from number `first` on score by `weights`.
 
-    `terms` are what the weights are of, in their order; `frequencies`: how many visible rows hold each.
-    `newest`: only so many rows can be ranked (0: all). `wider`: the plan to try where this one finds too few.
+    `terms` are what the weights are of, in their order; `frequencies`: how many visible rows hold each. The
+    last `late` of them stand in no expression: they are counted in the best rows' texts (`recall.late`).
+    `most`: no more rows than so many match. `newest`: only so many rows can be ranked (0: all). `wider`: the
+    plan to try where this one finds too few.
     """
 
     match: str
@@ -53,9 +57,16 @@ class Plan(msgspec.Struct, frozen=True):
     weights: tuple[float, ...]
     first: int
     frequencies: tuple[int, ...]
+    most: int
     newest: int = 0
     partial: bool = False
     wider: "Plan | None" = None
+    late: int = 0
+
+    @property
+    def listed(self) -> int:
+        """Return how many of the terms score by their lists."""
+        return len(self.terms) - self.late
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -82,6 +93,7 @@ def _every(weighed: Sequence[Weighed], rows: int) -> Plan:
         weights=_weights(weighed, rows),
         first=0,
         frequencies=tuple(one.frequency for one in weighed),
+        most=found,
         newest=0 if found <= 2 * driven(rows) else NEWEST,
     )
 
@@ -92,17 +104,20 @@ def _some(held: Sequence[Weighed], rows: int) -> Plan:
     everything = " OR ".join(matches)
     terms = tuple(one.term for one in held)
     frequencies = tuple(one.frequency for one in held)
-    whole = Plan(everything, _levels(held, any), terms, _weights(held, rows), 0, frequencies)
+    whole = Plan(
+        everything,
+        _levels(held, any),
+        terms,
+        _weights(held, rows),
+        0,
+        frequencies,
+        sum(frequencies),
+    )
     driving = _driving(held, driven(rows))
     if driving == len(held):
         return whole
     if driving:
-        return replace(
-            whole,
-            match=f"({' OR '.join(matches[:driving])}) AND ({everything})",
-            levels=_levels(held[:driving], any),
-            first=driving,
-        )
+        return _driven(held, driving, rows)
     wider = replace(whole, newest=NEWEST)
     if len(held) == 1:
         return wider
@@ -115,6 +130,37 @@ def _some(held: Sequence[Weighed], rows: int) -> Plan:
         partial=True,
         wider=wider,
     )
+
+
+def _driven(held: Sequence[Weighed], driving: int, rows: int) -> Plan:
+    """Plan for rows that hold one of the first `driving` terms, given rarest first."""
+    near, late = _walked(held[driving:], WALKED * driven(rows))
+    ordered = [*held[:driving], *near, *late]
+    matches = [one.term.match for one in ordered[: driving + len(near)]]
+    found = " OR ".join(matches[:driving])
+    return Plan(
+        match=f"({found}) AND ({' OR '.join(matches)})" if near else found,
+        levels=_levels(held[:driving], any),
+        terms=tuple(one.term for one in ordered),
+        weights=_weights(ordered, rows),
+        first=driving if near else 0,
+        frequencies=tuple(one.frequency for one in ordered),
+        most=sum(one.frequency for one in held[:driving]),
+        late=len(late),
+    )
+
+
+def _walked(rest: Sequence[Weighed], most: int) -> tuple[list[Weighed], list[Weighed]]:
+    """Return the terms whose lists are walked, `most` rows together, and the words that come late."""
+    near: list[Weighed] = []
+    late: list[Weighed] = []
+    walked = 0
+    for one in rest:
+        walked += one.frequency
+        # A phrase, a prefix or a pair of letters is not one word of the text.
+        plain = one.term.word and not one.term.column
+        (late if plain and walked > most else near).append(one)
+    return near, late
 
 
 def _levels(terms: Sequence[Weighed], needed: Callable[[Iterable[int]], bool]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 In: a `Reader` inside a snapshot, a `Scope`, a checked `Ask`. Out: ``{hits, label, cursor, capped}``.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -19,12 +20,16 @@ from memoryd.recall import support
 from memoryd.recall.ask import Ask
 from memoryd.recall.budget import MOST, within
 from memoryd.recall.excerpt import excerpt, sought
+from memoryd.recall.late import POOL as LATE
+from memoryd.recall.late import raised
 from memoryd.recall.plan import Plan, Weighed, plan, shares
 from memoryd.recall.query import MOST_WEIGHED, parse
 from memoryd.recall.rank import A_LOG, Dealing, Merged, Page, deal, merge, settled, tied
 
-_DEPTHS = (24, 256, 2_048, 20_000)
-"""How many rows of a class are looked at, for as long as a page cannot be told from fewer."""
+_DEPTHS = (24, LATE + 1, 256, 2_048, 20_000)
+"""How many rows are looked at, for as long as a page cannot be told from fewer."""
+_FEW = 500
+"""Rows up to which all that match are fetched, and sorted here."""
 _ENOUGH = 10
 """Rows that must hold the three rarest words, where all are common, before any of them will do."""
 
@@ -127,10 +132,14 @@ def _look(asked: Asked, way: Plan, place: Place) -> Looked:
     """Look as deep as the page needs, no deeper."""
     lifting = _lifting(asked, way)
     score = asked.reader.scorer.load(
-        way.weights, way.first, asked.average, columns=way.columns, counting=lifting
+        way.weights[: way.listed],
+        way.first,
+        asked.average,
+        columns=way.columns,
+        counting=lifting,
     )
     merged, page = Merged([], True), None
-    for depth in _depths(asked, place):
+    for depth in _depths(asked, place, late=way.late > 0):
         merged, reached = _merged(asked, way, score, depth)
         if way.wider is not None and merged.all and len(merged.matches) < _ENOUGH:
             return _look(asked, way.wider, place)
@@ -159,28 +168,50 @@ def _lifted(asked: Asked, way: Plan, merged: Merged) -> Merged:
         lengths=search.lengths(asked.reader, asked.scope, logs),
         counts=asked.reader.scorer.counts,
         weights=tuple(support.worth(asked.rows, count) for count in way.frequencies),
+        now=_now(asked, merged) if asked.ask.recency else None,
     )
     return support.lifted(merged, seen)
 
 
-def _depths(asked: Asked, place: Place) -> tuple[int, ...]:
+def _now(asked: Asked, merged: Merged) -> int | None:
+    """Return the moment from which ages count: the question's own end, or the newest of the rows weighed.
+
+    No clock: the pages of an answer, and equal questions to equal indexes, have the same order.
+    """
+    until = asked.ask.filters().until
+    times = (match.ts for match in merged.matches[: support.POOL])
+    return until if until is not None else max((ts for ts in times if ts is not None), default=None)
+
+
+def _depths(asked: Asked, place: Place, *, late: bool) -> tuple[int, ...]:
     least = 2 * (place.told + asked.ask.limit + 1)
+    if late and asked.ask.order == "relevance":
+        least = max(least, _DEPTHS[1])
     if asked.ask.group == "session":
         least = max(8 * least, 2 * support.POOL)
     return tuple(depth for depth in _DEPTHS[:-1] if depth >= least) + _DEPTHS[-1:]
 
 
 def _merged(asked: Asked, way: Plan, score: str, depth: int) -> tuple[Merged, bool]:
-    """Return the best rows of all classes, and whether a class had more of them than were ranked."""
-    most = shares(asked.sizes, way.newest if asked.ask.order == "relevance" else 0)
-    wanted = search.Look(way.match, score, asked.ask.order, depth, most)
+    """Return the best rows of all classes, and whether there were more of them than were ranked."""
+    bounds = shares(asked.sizes, way.newest if asked.ask.order == "relevance" else 0)
+    few = way.most <= _FEW
+    wanted = search.Look(way.match, score, asked.ask.order, 0 if few else depth, bounds)
     found = search.matches(asked.reader, way.levels, wanted, asked.seen)
-    merged = merge(found.values(), depth)
+    merged = _settled(asked, merge(found, len(found) + 1 if few else depth))
+    if way.late and asked.ask.order == "relevance":
+        more = raised(asked.reader, merged.matches, way, asked.average)
+        merged = _settled(asked, Merged(more, merged.all))
+    held = Counter(match.level for match in found)
+    return merged, any(0 < min(bounds[level], depth) <= many for level, many in held.items())
+
+
+def _settled(asked: Asked, merged: Merged) -> Merged:
+    """Return the matches with ties in an order that does not hang on the index's own numbers."""
     logs = tied(merged.matches)
-    if logs:
-        names = search.logs(asked.reader, logs)
-        merged = Merged(settled(merged.matches, names), merged.all)
-    return merged, any(0 < min(most[level], depth) <= len(rows) for level, rows in found.items())
+    if not logs:
+        return merged
+    return Merged(settled(merged.matches, search.logs(asked.reader, logs)), merged.all)
 
 
 def _dealing(asked: Asked, merged: Merged) -> Dealing:

@@ -1,6 +1,6 @@
 """The order of an answer: classes merged, logs kept from crowding it, sessions shown once.
 
-In: each class's best matches. Out: those of one page, in an order that is the same for equal indexes and
+In: the best matches of all classes. Out: those of one page, in an order that is the same for equal indexes and
 blind to hidden rows. Pure.
 
 A log has at most `A_LOG` hits in an answer, so that one long or hostile log cannot fill it. Answers are
@@ -10,7 +10,7 @@ two rounds, and going on by cursor reaches every match in the end.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -46,18 +46,16 @@ class Dealing(msgspec.Struct, frozen=True):
     rounds: bool = False
 
 
-def merge(classes: Iterable[Sequence[Match]], depth: int) -> Merged:
-    """Return the matches of every class in order, as far as it is certain.
+def merge(found: Sequence[Match], depth: int) -> Merged:
+    """Return the matches in order, as far as it is certain.
 
-    A class that gave `depth` of them may have more, none better than its last; what is not better than
+    Where there are `depth` of them there may be more, none better than the last; what is not better than
     that one is left out, so that a deeper look never changes what a shallower one told.
     """
-    lists = list(classes)
-    horizon = min((found[-1][:2] for found in lists if len(found) >= depth), default=None)
-    matches = sorted(match for found in lists for match in found)
-    if horizon is None:
+    matches = sorted(found)
+    if len(matches) < depth:
         return Merged(matches, all=True)
-    return Merged(matches[: bisect_left(matches, horizon)], all=False)
+    return Merged(matches[: bisect_left(matches, matches[-1][:2])], all=False)
 
 
 def tied(matches: Sequence[Match]) -> set[int]:

@@ -7,6 +7,8 @@ Pure; a function of rows that the reader may see, as their scores are.
 A session's part is BM25 of the session as one document, of which only its rows among the best `POOL` are
 read. Measured (docs/performance.md): more sessions come first than by their best row alone, of every kind of
 question; counting words that stand anywhere in a session prefers long sessions and loses.
+Beside that a newer row counts a little more, unless the question says otherwise: of what fits equally well the
+later session is more often the one that is meant.
 """
 
 from collections import defaultdict
@@ -23,6 +25,9 @@ POOL = 128
 """Matches whose sessions are weighed; behind them rows keep their order."""
 SHARE = 2.0
 """What a session's own score is worth beside that of its best row."""
+NEWER = 0.1
+"""What a row counts more while it is new, of which half is left after `HALVED_MS`."""
+HALVED_MS = 30 * 24 * 3_600 * 1_000
 _ROWS = 20
 """Rows of a session within which a word comes again and again, as frequencies are turned into sessions."""
 
@@ -31,13 +36,15 @@ class Seen(msgspec.Struct, frozen=True):
     """What is known of the pool's rows.
 
     `names` and `lengths` (visible rows) by log; `counts` by row, a number for each of the `weights`, which
-    say what it is worth that a session holds a term.
+    say what it is worth that a session holds a term. `now`: the moment (ms) from which ages count; None: age
+    does not matter.
     """
 
     names: Mapping[int, LogName]
     lengths: Mapping[int, int]
     counts: Counts
     weights: Sequence[float]
+    now: int | None = None
 
 
 Session = tuple[str, str]
@@ -58,9 +65,19 @@ def lifted(merged: Merged, seen: Seen) -> Merged:
     """Return the matches with those of the pool scored, and sorted, by row and session together."""
     pool, behind = merged.matches[:POOL], merged.matches[POOL:]
     scores = _scores(pool, seen)
-    raised = [m._replace(first=m.first - SHARE * scores[_session(m, seen)]) for m in pool]
+    raised = [
+        m._replace(first=(m.first - SHARE * scores[_session(m, seen)]) * newer(m.ts, seen.now))
+        for m in pool
+    ]
     order = sorted(range(len(pool)), key=lambda at: (raised[at].first, at))
     return Merged([*(raised[at] for at in order), *behind], merged.all)
+
+
+def newer(ts: int | None, now: int | None) -> float:
+    """Return what a row's score is multiplied by for its age."""
+    if ts is None or now is None:
+        return 1.0
+    return 1.0 + NEWER * float(0.5 ** (max(0, now - ts) / HALVED_MS))
 
 
 def _scores(pool: Sequence[Match], seen: Seen) -> dict[Session, float]:

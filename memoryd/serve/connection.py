@@ -156,7 +156,12 @@ class Connection:
         """Return the next bytes of a message that has begun, none when they do not come in time."""
         with trio.move_on_at(self._begun + MESSAGE_S):
             return await self._wire.receive()
-        await self._give_up(BadMessage(f"a message took over {MESSAGE_S:.0f} s to arrive"))
+        await self._give_up(
+            BadMessage(
+                f"a message took over {MESSAGE_S:.0f} s to arrive",
+                remedy="send each message at once, on a new connection",
+            )
+        )
         return b""
 
     def _take(self, message: protocol.Message) -> None:

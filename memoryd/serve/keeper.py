@@ -15,7 +15,7 @@ import structlog
 import trio
 from msgspec.structs import asdict
 
-from memoryd import index
+from memoryd import clock, index
 from memoryd.errors import Behind, Busy, Internal, MemorydError, NotFound, Unavailable
 from memoryd.index import Counts, Index, Known, Progress, Rebuild, Settings, Status
 from memoryd.index.choosing import Wanted
@@ -25,6 +25,7 @@ from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.labels import Label
 from memoryd.serve.announcing import Announcer
 from memoryd.serve.asking import Caller
+from memoryd.serve.pace import Pace
 from memoryd.serve.readers import Readers
 from memoryd.serve.telling import Rebuilding
 from memoryd.serve.topics import Topics
@@ -34,6 +35,8 @@ Result = TypeVar("Result")
 
 SWEEP_S, SWEEP_MOST_S = 45.0, 300.0
 """How long between two looks at all folders, few or very many; the watcher asks for one more often."""
+SURE_S = 3600.0
+"""The same where the watcher misses nothing: for what only the clock changes, and to be quite sure."""
 SWEEP_SHARE = 400
 """A look that takes long is taken more rarely: it may use a 400th of the time, up to `SWEEP_MOST_S`."""
 CALLER_S = 2.0
@@ -65,6 +68,9 @@ class Keeper:
         self._read = Counts()
         self._nursery: trio.Nursery
         readers.damaged = self.suspect
+        self.sure: Callable[[], bool] = lambda: False
+        """Whether the watcher tells of all that changes, so that looking for it can wait."""
+        self.pace = Pace()
         self.listener: Listener | None = None
         """Who learns from what is read; set before `run`."""
 
@@ -75,6 +81,7 @@ class Keeper:
         """
         self._index = await self._write(index.open, self.settings)
         self._index.listened = self.listener is not None
+        self._turn = trio.Lock() if self.listener is None else self.listener.turn
         try:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
@@ -240,7 +247,10 @@ class Keeper:
             self._sweeps += 1
             due = self._sweep_at = now + SWEEP_S
         try:
-            turn = await self._write(take, open_index, sweep, self._announcer.followed)
+            async with self._turn:
+                turn = await self._write(
+                    take, open_index, sweep, self._announcer.followed, self.pace.large
+                )
         except Exception:
             # One log that we stumble over must not end the service; what was read goes on being served.
             log.exception("a fault while indexing")
@@ -249,7 +259,11 @@ class Keeper:
             return
         if sweep and due == self._sweep_at:  # nobody has asked for another one meanwhile
             rest = SWEEP_SHARE * (trio.current_time() - now)
-            self._sweep_at = now + max(SWEEP_S, min(rest, SWEEP_MOST_S))
+            least = max(SWEEP_S, min(rest, SWEEP_MOST_S))
+            self._sweep_at = now + (SURE_S if self.sure() else least)
+        if turn.behind is not None:
+            self.pace.looked(*turn.behind, clock.monotonic())
+        self.pace.took(more=turn.more)
         if turn.ready:
             await self._followed(turn)
         else:
@@ -265,8 +279,8 @@ class Keeper:
             await self._serve(turn.generation)
         self._read = self._read.plus(turn.counts)
         self._announcer.rows(turn.fresh)
-        if self.listener is not None and turn.told:
-            self.listener.hear(turn.told)
+        if self.listener is not None:
+            self.listener.hear(turn.told, more=turn.more)
         if turn.fault != self._fault:
             self._fault = turn.fault
             log.warning(

@@ -27,7 +27,7 @@ from memoryd.index.retelling import again
 from memoryd.index.table import LIVE
 from memoryd.labels import Label
 from memoryd.lessons import forget as forgetting
-from memoryd.lessons import raising, settlement, store
+from memoryd.lessons import raising, retention, settlement, store, words
 from memoryd.lessons.observe import load, observe_many, save
 from memoryd.lessons.pairing import Pairing, Rows, clean
 from memoryd.records import Record
@@ -37,7 +37,7 @@ from memoryd.serve.naming import Place
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
 _MOST_PAIRINGS, _MOST_AT_ONCE = 64, 20
-_TOGETHER = 4_000
+TOGETHER = 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
@@ -65,25 +65,25 @@ class Learner:
         self._now: Iterator[Told] = iter(())
         self._places = naming.read(connection)
         self._pairings: OrderedDict[str, Pairing] = OrderedDict()
-        self._last: dict[str, int] = {}
         self._written: dict[str, int] = {}
         self._stumbled: set[int] = set()
-        self._looked = False
+        self._looked = self._missed = False
         self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
         self._twice: dict[str, Pairing] = {}
 
     def hear(self, told: list[Told]) -> None:
         """Take over what was read; safe from the thread that reads."""
         for one in told:
+            self._more = True
             if self.held < MOST_HELD:
                 self.held += len(one.heard)
                 self._queue.append(one)
-                self._more = True
+            self._missed |= self.held >= MOST_HELD
 
     def look(self, known: Snapshot) -> None:
         """See, once all that was heard is learned from, that nothing up to `known` was missed."""
         self._queue.append(known)
-        self._more = True
+        self._more, self._missed = True, False
 
     @property
     def busy(self) -> bool:
@@ -103,6 +103,8 @@ class Learner:
         told = self._take()
         if told is not None:
             self._together(told)
+        elif self._missed and not self._queue:
+            self.look(self._logs())
         self._more = told is not None or bool(self._queue)
         return self._more
 
@@ -112,10 +114,15 @@ class Learner:
             return None  # when a session's log was written last is not known before the first look
         waiting = sorted(self._quiet())
         ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
-        for _, session, last in ripe:
-            with db.transaction(self.connection):
-                settlement.rest(self.connection, session, last + self.idle_after)
         left = waiting[len(ripe) :]
+        # A session that is too old to be kept comes to rest all the same, before it goes.
+        done = not left or left[0][0] > now
+        if ripe or (done and retention.due(self.connection, now)):
+            with db.unsynced(self.connection):
+                for _, session, last in ripe:
+                    settlement.rest(self.connection, session, last + self.idle_after)
+                if done:
+                    retention.expire(self.connection, now)
         return max(0, left[0][0] - now) / 1_000 if left else None
 
     def news(self) -> list[tuple[str, str, str, Label]]:
@@ -251,8 +258,9 @@ class Learner:
                     if told.key not in self._stumbled:
                         self._learn(told)
                     size += len(told.heard)
-                    alone = self._alone > 0 or size >= _TOGETHER
+                    alone = self._alone > 0 or size >= TOGETHER
                     told = None if alone else self._take()
+                words.write_missing(self.connection)
         except MemorydError:
             self._forget()
             raise
@@ -284,7 +292,6 @@ class Learner:
     def _forget(self) -> None:
         """Forget what was rolled back."""
         self._pairings.clear()
-        self._last.clear()
         self._twice.clear()
         self._now = iter(())
         self._places = naming.read(self.connection)
@@ -301,25 +308,23 @@ class Learner:
             load(self.connection, pairing)
         self._pairings[place.name] = pairing
         if len(self._pairings) > _MOST_PAIRINGS:
-            name, _ = self._pairings.popitem(last=False)
-            self._last.pop(name, None)
+            self._pairings.popitem(last=False)
         return place, pairing
 
     def _feed(self, told: Told, place: Place, pairing: Pairing) -> None:
         """Observe each call that the batch answers, and let the session rest where it does."""
         if told.first < place.n:
             self._raise(told, place)
-        last = self._last.get(place.name)
-        before = naming.before(place.name)
-        lesson = _Lesson(self.connection, pairing, before)
+        lesson = _Lesson(self.connection, pairing, naming.before(place.name))
         for heard in told.heard:
-            record, ts = heard.record, heard.record.ts
+            record, ts, last = heard.record, heard.record.ts, heard.before
             if record.n < place.n:
                 continue
-            if ts is not None and (last is None or ts - last > self.idle_after):
-                lesson.end()
-                self._rested(clean(heard.session), ts)
-            last = last if ts is None else max(ts, last or ts)
+            if ts is not None:
+                if last is None or ts - last > self.idle_after:
+                    lesson.end()
+                    self._rested(clean(heard.session), ts)
+                last = ts if last is None or ts > last else last
             # Where a log tells no times at all, its order is still that of its records.
             lesson.add(heard, last or told.written + record.n)
             if record.rest is not None:
@@ -327,8 +332,6 @@ class Learner:
                 ended = record.rest == "end"
                 self._rest(pairing.session, ts or last or told.written, ended=ended)
         lesson.end()
-        if last is not None:
-            self._last[place.name] = last
         self._heard_of(pairing.session, told.written)
 
     def _raise(self, told: Told, place: Place) -> None:
@@ -396,4 +399,4 @@ class _Lesson:
         if self._before is not None:
             seen = [one for one in seen if not naming.known(self._connection, self._before, one)]
         if seen:
-            observe_many(self._connection, seen)
+            observe_many(self._connection, seen, later=True)

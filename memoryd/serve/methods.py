@@ -24,13 +24,14 @@ from memoryd.index.forgetting import Forgotten, Hook
 from memoryd.index.search import Reader
 from memoryd.labels import Classes, Label
 from memoryd.notes.desk import Notes
-from memoryd.recall.ask import Ask, Get, Listing
+from memoryd.recall.ask import Ask, Get, Listing, Records
 from memoryd.serve import (
     blocking,
     brokering,
     dumping,
     forgetting,
     gate,
+    lesson_looks,
     lessoning,
     noting,
     relabelling,
@@ -184,6 +185,7 @@ def _bare(memory: Memory) -> Methods:
         "get": _reads(memory, "get", Get, recall.get, "before", "record", "after"),
         "sessions": _reads(memory, "sessions", Listing, recall.sessions, "sessions"),
         "projects": _reads(memory, "projects", Listing, recall.projects, "projects"),
+        "records": _reads(memory, "records", Records, recall.records, "records"),
         "sync": Slow(fitting(Sync), lambda *given: sync(memory, *given)),
         "reindex": Quick(fitting(Nothing), lambda asker, args: {"job": memory.keeper.reindex()}),
         "dump": Slow(fitting(Dump), lambda *given: dump(memory, *given)),
@@ -191,6 +193,7 @@ def _bare(memory: Memory) -> Methods:
         **forgetting.table(memory.keeper, (memory.reads.forget, *memory.derived)),
         **noting.table(memory.desk()),
         **lessoning.table(memory.room()),
+        **lesson_looks.table(memory.room()),
         **following(memory.followed(), memory.classes),
         **blocking.table(memory.desk(), memory.key, memory.told_lessons()),
     }

@@ -15,6 +15,7 @@ import msgspec
 
 from memoryd.index import Known
 from memoryd.index.heard import Told
+from memoryd.lessons import calls
 from memoryd.lessons import forget as forgetting
 from memoryd.lessons.fingerprint import of_call
 from memoryd.lessons.pairing import Seen, clean
@@ -78,11 +79,7 @@ def before(name: str) -> str | None:
 
 def known(connection: apsw.Connection, log: str, seen: Seen) -> bool:
     """Say whether the same call stood at the same place in `log`."""
-    found = connection.execute(
-        "SELECT 1 FROM call WHERE log = ? AND n = ? AND block = ? AND fingerprint = ?",
-        (log, seen.n, seen.block, seen.fingerprint),
-    ).get
-    return found is not None
+    return calls.at(connection, log, seen.n, seen.block) == seen.fingerprint
 
 
 def last_call(connection: apsw.Connection, name: str) -> LastCall | None:
@@ -132,7 +129,7 @@ def _moved(
 
 
 def _renamed(connection: apsw.Connection, old: str, new: str) -> Place:
-    for table in ("call", "charge", "waiting", "progress"):
+    for table in ("failed", "well", "charge", "waiting", "progress"):
         connection.execute(f"UPDATE {table} SET log = ? WHERE log = ?", (new, old))
     taught = connection.execute(
         "SELECT row, call FROM lesson WHERE call >= ? AND call < ?", (f"{old}\0", f"{old}\1")

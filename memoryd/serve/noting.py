@@ -106,6 +106,7 @@ def table(desk: Desk) -> Methods:
         "notes.delete": _edits(desk, "delete", DeleteArgs),
         "notes.rename": _edits(desk, "rename", RenameArgs),
         "notes.log": _owner(desk, LogArgs, _log),
+        "notes.diff": _owner(desk, UndoArgs, _diff),
         "notes.undo": _owner(desk, UndoArgs, _undo),
         "notes.verify": _owner(desk, Nothing, _verify),
         "notes.pending": _owner(desk, Nothing, _pending),
@@ -267,6 +268,10 @@ def _owner(
 
 def _log(args: LogArgs, who: asked.Asker, notes: Notes) -> Answer:
     return {"entries": history.log(notes, path=args.path, limit=args.limit)}
+
+
+def _diff(args: UndoArgs, who: asked.Asker, notes: Notes) -> Answer:
+    return waiting.change(notes, args.txn)
 
 
 def _undo(args: UndoArgs, who: asked.Asker, notes: Notes) -> Answer:

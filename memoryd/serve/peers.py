@@ -47,12 +47,16 @@ LESSONS = {
 }
 """The methods that each grant of lessons gives; setting a setting is the owner's all the same."""
 _LESSONS_OWNER = frozenset(
-    f"lessons.{act}" for act in ("import", "export", "retrospective", "propose")
+    f"lessons.{act}"
+    for act in ("import", "export", "retrospective", "propose", "list", "ledger", "days")
 )
 OWNER = (
-    frozenset({"reindex", "dump", "forget", "explain", "relabel"})
+    frozenset({"reindex", "dump", "forget", "explain", "relabel", "records"})
     | _LESSONS_OWNER
-    | {f"notes.{act}" for act in ("log", "undo", "verify", "pending", "accept", "reject", "redact")}
+    | {
+        f"notes.{act}"
+        for act in ("log", "diff", "undo", "verify", "pending", "accept", "reject", "redact")
+    }
 )
 """Methods of the owner's socket alone."""
 ALL = ALWAYS | RECALL | OWNER | frozenset().union(*NOTES.values(), *LESSONS.values())

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import trio
 
-from memoryd.db import Damaged, Deadline
+from memoryd.db import Damaged, Deadline, close
 from memoryd.errors import Busy, Cancelled, Unavailable
 from memoryd.index.search import Reader
 
@@ -69,7 +69,7 @@ class Readers:
                     self._changed.notify_all()
                     raise Busy("a question to the index does not end", remedy="try again")
             while self._idle:
-                self._idle.pop().connection.close()
+                close(self._idle.pop().connection)
 
     def withdraw(self) -> None:
         """Shut the gate until there is another index: what is there cannot be served. Raises: Busy."""
@@ -126,7 +126,7 @@ class Readers:
             self._ended.discard(deadline)
             if reader is not None:
                 if self._shut:
-                    reader.connection.close()
+                    close(reader.connection)
                 else:
                     self._idle.append(reader)
             self._changed.notify_all()

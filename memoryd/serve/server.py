@@ -2,11 +2,12 @@
 
 In: listening sockets with their capabilities, the table of methods. Out: nothing but what the
 connections write. A peer of a uid that the socket does not name is closed before anything of it is read;
-the 65th connection of a socket is told `busy`; running out of file descriptors stops nobody who is
-connected already.
+the 65th connection of a socket is told `busy`; one that would take the last file descriptors is closed, so
+that whoever is connected is served as before.
 """
 
 import errno
+import resource
 import socket
 
 import structlog
@@ -20,6 +21,8 @@ from memoryd.serve.peers import Asker, Capability, peer_of
 from memoryd.serve.wire import SocketWire, Wire
 
 CONNECTIONS = 64
+SPARE = 24
+"""Descriptors that no connection may take: the index, the logs and the notes are opened with them."""
 _TURNED_AWAY = 16
 """Connections beyond the limit that are still told why; more are closed unread."""
 _TELL_S = 1.0
@@ -59,6 +62,7 @@ class Server:
         self._accepting = trio.CancelScope()
         self._serving = trio.CancelScope()
         self._seldom = Seldom()
+        self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE
 
     async def run(
         self,
@@ -94,7 +98,10 @@ class Server:
                     await trio.sleep(_PAUSE_S)
                 continue
             asker = self._admitted(sock, listening.capability)
-            if asker is None:
+            if sock.fileno() >= self._most:
+                self._seldom.warn("no descriptor to spare for another connection")
+                sock.close()
+            elif asker is None:
                 sock.close()
             else:
                 connections.start_soon(self._serve, SocketWire(sock), asker)

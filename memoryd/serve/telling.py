@@ -13,6 +13,7 @@ from memoryd import db
 from memoryd.clock import rfc3339
 from memoryd.index import Counts, Known, Progress, Status
 from memoryd.serve.connection import Traffic
+from memoryd.serve.pace import Rate
 
 Told = dict[str, object]
 MOST_NAMED = 100
@@ -39,11 +40,18 @@ class Fault(msgspec.Struct, frozen=True):
     remedy: str
 
 
-def index_view(status: Status, logs: Iterable[Known]) -> Told:
-    """Return what is told of the index and its sources."""
+def index_view(status: Status, logs: Iterable[Known], rate: Rate | None = None) -> Told:
+    """Return what is told of the index and its sources; `rate`: how fast a history is read."""
+    rate = rate or Rate()
     why = sorted(status.sums.why.items(), key=lambda item: (-item[1], item[0]))
     return {
-        "behind": {"logs": status.lag_logs, "bytes": status.lag_bytes, "held": status.held},
+        "behind": {
+            "logs": status.lag_logs,
+            "bytes": status.lag_bytes,
+            "held": status.held,
+            "bytes_per_s": rate.bytes_per_s,
+            "remaining_s": rate.remaining_s,
+        },
         "sources": sources(logs),
         "left_out": [{"why": reason, "rows": rows} for reason, rows in why],
         "unreadable": status.sums.unreadable,

@@ -5,16 +5,22 @@ In: an open index. Out: `Turn`: what was read, and how the index is after it.
 
 from typing import NamedTuple, Protocol
 
+import trio
+
 from memoryd.index import Counts, Index
 from memoryd.index.fresh import Fresh
 from memoryd.index.heard import Told as Heard
+from memoryd.serve.pace import politely
 
 
 class Listener(Protocol):
     """Who learns from the records that the index reads."""
 
-    def hear(self, told: list[Heard]) -> None:
-        """Take over what was read and committed."""
+    turn: trio.Lock
+    """Held by whoever of both works: two threads that hand the interpreter to and fro cost more than their work."""
+
+    def hear(self, told: list[Heard], *, more: bool) -> None:
+        """Take over what was read and committed. `more`: there is more to read at once."""
 
     def look(self) -> None:
         """See that nothing was missed: everything on the disk is read."""
@@ -32,17 +38,23 @@ class Turn(NamedTuple):
     fault: str
     fresh: list[Fresh]
     told: list[Heard]
+    behind: tuple[int, int] | None
+    """After a look at all folders: bytes that are not read, bytes that were read."""
 
 
-def take(open_index: Index, sweep: bool, followed: bool) -> Turn:
+def take(open_index: Index, sweep: bool, followed: bool, large: bool = False) -> Turn:
     """Look at all folders if it is time, read what has changed, tell how things are.
 
-    `followed`: somebody wants to know what came in.
+    `followed`: somebody wants to know what came in. `large`: a history is being read.
     """
+    behind = None
     if sweep:
         open_index.sweep()
+        status = open_index.status()
+        behind = status.lag_bytes, status.read_bytes
     mark = open_index.mark() if followed else 0
-    counts, more = open_index.catch_up()
+    with politely(large):
+        counts, more = open_index.catch_up()
     return Turn(
         counts,
         more,
@@ -53,4 +65,5 @@ def take(open_index: Index, sweep: bool, followed: bool) -> Turn:
         open_index.fault,
         open_index.fresh(mark) if followed and counts.indexed else [],
         open_index.take_told(),
+        behind,
     )

@@ -15,12 +15,12 @@ import trio
 
 from memoryd import clock, db
 from memoryd.db import Deadline
-from memoryd.errors import MemorydError, Unavailable
+from memoryd.errors import Internal, MemorydError, Unavailable
 from memoryd.index import Known, Settings
 from memoryd.index.forgetting import Erased
 from memoryd.index.heard import Told
 from memoryd.lessons import store
-from memoryd.serve.learning import Learner
+from memoryd.serve.learning import TOGETHER, Learner
 from memoryd.serve.topics import Topics
 
 Result = TypeVar("Result")
@@ -51,12 +51,14 @@ class Tutor:
         self._slot = trio.CapacityLimiter(1)
         self._limiter = trio.CapacityLimiter(READERS)
         self._readers: list[apsw.Connection] = []
+        self.turn = trio.Lock()
         self._wake = trio.Event()
         self._rounds = trio.lowlevel.ParkingLot()
         self._learner: Learner | None = None
         try:
-            connection = store.opened(self._path)
-            self._learner = Learner(settings, connection, logs, idle_after_s=idle_after_s)
+            with db.translated():
+                connection = store.opened(self._path)
+                self._learner = Learner(settings, connection, logs, idle_after_s=idle_after_s)
         except MemorydError as error:
             self.fault = error.message
             log.warning("lessons are not served", code=error.code, problem=error.message)
@@ -77,11 +79,15 @@ class Tutor:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._close, self._learner, limiter=self._slot)
 
-    def hear(self, told: list[Told]) -> None:
-        """Take over what the index has read and committed."""
+    def hear(self, told: list[Told], *, more: bool) -> None:
+        """Take over what the index has read and committed; while there is `more`, let it gather.
+
+        A commit costs the same for ten records and for thousands.
+        """
         if self._learner is not None:
             self._learner.hear(told)
-            self._wake.set()
+            if self._learner.busy and (not more or self._learner.held >= TOGETHER):
+                self._wake.set()
 
     def look(self) -> None:
         """See that nothing was missed."""
@@ -129,6 +135,7 @@ class Tutor:
 
     async def caught_up(self) -> None:
         """Return once all that was heard so far is learned from."""
+        self._wake.set()
         while self._learner is not None and not self.fault and self._learner.busy:
             await self._rounds.park()
 
@@ -137,7 +144,10 @@ class Tutor:
         told: dict[str, object] = {"lessons": 0, "calls": 0, "waiting": 0, "fault": self.fault}
         if self._learner is not None:
             told["waiting"] = self._learner.held
-            told |= self._read(_counts, Deadline(1.0))
+            try:
+                told |= self._read(_counts, Deadline(1.0))
+            except MemorydError as error:  # whoever asks how we are must be told that
+                told["fault"] = self.fault or error.message
         return told
 
     def _open(self) -> Learner:
@@ -165,23 +175,37 @@ class Tutor:
         db.plans_once(connection)
         return connection
 
+    async def _write(self, work: Callable[..., Result], *args: object) -> Result:
+        """Run one step of the learner as the one thread that writes. Raises: what `db.wrong` knows."""
+
+        def run() -> Result:
+            with db.translated():
+                return work(*args)
+
+        return await trio.to_thread.run_sync(run, limiter=self._slot)
+
     async def _turn(self, learner: Learner) -> None:
         """Learn from a batch, or let quiet sessions rest, and wait for the next cause."""
         self._wake = trio.Event()
         try:
-            more = await trio.to_thread.run_sync(learner.step, limiter=self._slot)
+            async with self.turn:
+                more = await self._write(learner.step)
             due = None
             if not more:
-                now = clock.now_ms()
-                due = await trio.to_thread.run_sync(learner.due, now, limiter=self._slot)
-        except MemorydError as error:
-            log.warning("learning stands still", code=error.code)
-            self.fault = error.code
+                async with self.turn:
+                    due = await self._write(learner.due, clock.now_ms())
+            if self._topics is not None and self._topics.wanted("lesson"):
+                await self._tell(learner, self._topics)
+        except Exception as error:
+            # A session that we stumble over must end neither the learning of others nor the service.
+            self.fault = error.code if isinstance(error, MemorydError) else Internal.code
+            if self.fault == Internal.code:
+                log.exception("a fault while learning")
+            else:
+                log.warning("learning stands still", code=self.fault)
             await trio.sleep(AGAIN_S)
             self.look()
             return
-        if self._topics is not None and self._topics.wanted("lesson"):
-            await self._tell(learner, self._topics)
         if self.fault:
             log.info("learning goes on")
             self.fault = ""
@@ -192,15 +216,13 @@ class Tutor:
 
     async def _tell(self, learner: Learner, topics: Topics) -> None:
         """Tell those who follow lessons of each that is new."""
-        for name, kind, project, label in await trio.to_thread.run_sync(
-            learner.news, limiter=self._slot
-        ):
+        for name, kind, project, label in await self._write(learner.news):
             told: dict[str, object] = {"id": name, "type": kind}
             topics.publish("lesson", told, label=label, project=project or None, said=False)
 
     def _close(self, learner: Learner) -> None:
         for connection in (*self._readers, learner.connection):
-            connection.close()
+            db.close(connection)
         self._readers.clear()
 
 

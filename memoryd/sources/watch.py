@@ -8,8 +8,10 @@ In: folders of logs, there or not. Out: sets of paths that may have changed, or 
 
 It is a hint and no more. Events are lost when the kernel's queue overflows, on network file systems, and
 while a folder is new; so everything is called changed at the start, after an overflow, when a folder went
-or moved, and every `SWEEP_S` seconds. Where inotify is not to be had, or its watches are used up, `mode` is
-``polling`` instead of ``inotify``, `reason` says why, and everything is called changed every `POLL_S` seconds.
+or moved, and every `SWEEP_S` seconds. Where every folder is watched and lies on a disk of this machine (`sure`) all of
+that is told, and everything is called changed every `SURE_S` seconds only. Where inotify is not to be had, or its
+watches are used up, `mode` is ``polling`` instead of ``inotify``, `reason` says why, and everything is called
+changed every `POLL_S` seconds.
 """
 
 import errno
@@ -21,9 +23,10 @@ from typing import Final, Literal, Self
 
 import trio
 
-from memoryd.sources import inotify
+from memoryd.sources import disks, inotify
 from memoryd.sources.inotify import APPEARS, INSIDE, Event, Inotify
 
+SURE_S: Final = 3600.0
 SWEEP_S: Final = 300.0
 POLL_S: Final = 1.0
 
@@ -43,24 +46,38 @@ class Watcher:
     """An endless asynchronous iterator of changes; one task at a time may wait on it."""
 
     def __init__(
-        self, roots: Iterable[Path], *, sweep_s: float = SWEEP_S, poll_s: float = POLL_S
+        self,
+        roots: Iterable[Path],
+        *,
+        sure_s: float = SURE_S,
+        sweep_s: float = SWEEP_S,
+        poll_s: float = POLL_S,
     ) -> None:
         """Take folders to watch with all that is below them; links below them are not followed."""
         self.mode: Literal["inotify", "polling"] = "polling"
         self.reason = "not started"
         self._roots = tuple(dict.fromkeys(roots))
-        self._sweep_s, self._poll_s = sweep_s, poll_s
+        self._sure_s, self._sweep_s, self._poll_s = sure_s, sweep_s, poll_s
         self._sweep_at = self._look_at = 0.0
         self._kernel: Inotify | None = None
         self._folders: dict[int, Path] = {}
         self._inside: set[int] = set()  # watches below a root; the others wait for a root to appear
         self._missing: set[Path] = set()
         self._seen: dict[Path, tuple[int, list[Path]]] = {}  # when a folder changed; what it holds
+        self._disks: dict[int, bool] = {}  # whether inotify tells all that happens on a device
+        self._places: list[tuple[int, int]] = []  # what the roots were when they were watched
+        self._refused: set[Path] = set()  # folders that are there and cannot be watched
+        self._blind = True  # there is a disk that others write to
+
+    @property
+    def sure(self) -> bool:
+        """Say whether all that changes is told, and looking for what was missed can wait."""
+        return self.mode == "inotify" and not self._blind and not self._refused
 
     async def __aenter__(self) -> Self:
         """Set the watches; what changes from here on is told."""
         await trio.to_thread.run_sync(self._watch_all)
-        self._look_at = trio.current_time() + self._sweep_s
+        self._look_at = trio.current_time() + self._rest_s
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -74,10 +91,18 @@ class Watcher:
         """Return the watcher itself."""
         return self
 
+    @property
+    def _rest_s(self) -> float:
+        """Return how long the watches are trusted."""
+        return self._sure_s if self.sure else self._sweep_s
+
     async def __anext__(self) -> Change:
         """Wait for the next change."""
         while True:
+            sure = self.sure
             if not await self._told_before(self._sweep_at):
+                if await self._as_before():
+                    continue
                 return await self._everything()
             changed, fresh, lost = self._read()
             if lost:
@@ -85,6 +110,11 @@ class Watcher:
                 return EVERYTHING
             if fresh:
                 changed |= await trio.to_thread.run_sync(self._adopt, fresh)
+            if sure and not self.sure:
+                self._sweep_at = self._look_at = (
+                    0.0  # who was told to trust us must not go on doing so
+                )
+                continue
             if changed:
                 return frozenset(changed)
 
@@ -100,6 +130,20 @@ class Watcher:
             return True
         return False
 
+    async def _as_before(self) -> bool:
+        """Put off the next look where all is told and the roots are what they were.
+
+        That another disk was mounted on a root, or a link there set anew, is told by nobody.
+        """
+        now = trio.current_time()
+        if not self._sweep_at or not self.sure or now >= self._look_at:
+            return False
+        if await trio.to_thread.run_sync(self._where) != self._places:
+            self._look_at = 0.0
+            return False
+        self._sweep_at = min(now + self._sweep_s, self._look_at)
+        return True
+
     async def _everything(self) -> Change:
         """Set the clock for the next time, and look for what is not watched yet."""
         now = trio.current_time()
@@ -107,15 +151,22 @@ class Watcher:
             await trio.to_thread.run_sync(self._watch_all)
             # Events tell of new folders; this is for those that were lost, and to try inotify again. Whoever
             # keeps the index looks through its logs more often, and by itself.
-            self._look_at = now + self._sweep_s
-        self._sweep_at = now + (self._sweep_s if self.mode == "inotify" else self._poll_s)
+            self._look_at = now + self._rest_s
+        pause = self._sweep_s if self.mode == "inotify" else self._poll_s
+        self._sweep_at = min(now + pause, self._look_at)
         return EVERYTHING
 
     def _watch_all(self) -> None:
         """Watch every folder there is; tell in `mode` and `reason` whether that could be done."""
+        self._blind, self._disks = False, {-1: True}
+        self._places = self._where()
         try:
             self._kernel = self._kernel or Inotify()
             self._missing = {root for root in self._roots if not self._watch_root(root)}
+            for folder in [*self._refused]:
+                self._refused.discard(folder)
+                if self._add(folder, INSIDE):
+                    self._watch_below(folder)
         except OSError as error:
             self._poll(error)
         else:
@@ -160,7 +211,8 @@ class Watcher:
         folders = [top]
         while folders:
             folder = folders.pop()
-            changed = _changed(folder)
+            changed, device = _changed(folder)
+            self._blind |= not self._tells(device, folder)
             before = self._seen.get(folder)
             if again and before is not None and before[0] == changed:
                 folders += before[1]
@@ -181,11 +233,23 @@ class Watcher:
         except OSError as error:
             if error.errno in _USED_UP:
                 raise
+            if error.errno not in _GONE:
+                self._refused.add(folder)
             return False
         self._folders[watch] = folder
         if mask == INSIDE:
             self._inside.add(watch)
         return True
+
+    def _where(self) -> list[tuple[int, int]]:
+        """Return which folder, on which device, each root is."""
+        return [_place(root) for root in self._roots]
+
+    def _tells(self, device: int, folder: Path) -> bool:
+        """Say whether inotify tells all that happens on the device that a folder is on."""
+        if device not in self._disks:
+            self._disks[device] = disks.local(folder)
+        return self._disks[device]
 
     def _read(self) -> tuple[set[Path], list[Path], bool]:
         """Return files that changed, folders that are new, and whether anything else may have changed."""
@@ -229,12 +293,21 @@ class Watcher:
         self._seen.clear()
 
 
-def _changed(folder: Path) -> int:
-    """Return when something was added to a folder or taken from it; -1 where it cannot be looked at."""
+def _changed(folder: Path) -> tuple[int, int]:
+    """Return when something was added to a folder or taken from it, and its device; -1: nobody can look."""
     try:
-        return folder.stat(follow_symlinks=False).st_mtime_ns
+        status = folder.stat(follow_symlinks=False)
     except OSError:
-        return -1
+        return -1, -1
+    return status.st_mtime_ns, status.st_dev
+
+
+def _place(root: Path) -> tuple[int, int]:
+    try:
+        status = root.stat()
+    except OSError:
+        return -1, -1
+    return status.st_dev, status.st_ino
 
 
 def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -252,6 +325,8 @@ def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 _USED_UP = {errno.ENOSPC, errno.ENOMEM}
+_GONE = {errno.ENOENT, errno.ENOTDIR}
+"""What a folder that went, and a link or a file in its place, are answered with."""
 _REASONS = {
     errno.ENOSPC: "the user's inotify watches are used up (fs.inotify.max_user_watches)",
     errno.EMFILE: "the user's inotify instances are used up (fs.inotify.max_user_instances)",

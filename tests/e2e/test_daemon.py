@@ -114,7 +114,9 @@ def test_status_tells_the_owner_everything_and_an_agent_what_it_sees(standing: D
     assert told["ready"]
     assert told["rows"] == 3
     assert told["pid"] == standing.process.pid
-    assert told["behind"] == {"logs": 0, "bytes": 0, "held": 0}
+    assert told["behind"] == dict.fromkeys(("logs", "bytes", "held"), 0) | dict.fromkeys(
+        ("bytes_per_s", "remaining_s")
+    )
     assert told["faults"] == []
     (source,) = told["sources"]
     assert (source["source"], source["logs"], source["records"]) == ("native", 1, 5)

@@ -138,6 +138,27 @@ def test_killed_while_it_rebuilds_and_swaps_r01(world, point):
     whole(world)
 
 
+@pytest.mark.parametrize("point", ["swap: old closed", "swap: renamed", "swap: folder synced"])
+def test_killed_around_the_rename_the_index_says_which_one_it_is_r19(world, point):
+    whole(world)
+    before, path = generation(world), world.settings().path
+    inode = path.stat().st_ino
+    with Process("rebuild", world, point) as process:
+        assert process.killed()
+    renamed = path.stat().st_ino != inode
+    assert renamed == (point != "swap: old closed")
+    assert (generation(world) != before) == renamed
+    whole(world)
+
+
+def generation(world):
+    index = Index(world.settings())
+    try:
+        return index.generation
+    finally:
+        index.close()
+
+
 def test_killed_between_a_floor_and_its_rows_t35(world):
     whole(world)
     (world.logs / "2.jsonl").write_bytes(encoded(*dated(claude_user("laundered"))))

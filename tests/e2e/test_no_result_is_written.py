@@ -250,7 +250,7 @@ def asked_and_rebuilt(memory: Client, *queries: str) -> None:
         memory.call("sync")
 
 
-def test_no_canary_reaches_a_byte_that_is_written_v04_p10(user_home: Path) -> None:
+def test_no_canary_reaches_a_byte_that_is_written_v04(user_home: Path) -> None:
     logs = user_home / "logs"
     for name, lines in (("claude/s", CLAUDE), ("codex/rollout-c", CODEX)):
         write(

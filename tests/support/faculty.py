@@ -19,7 +19,7 @@ from memoryd.config import Socket
 from memoryd.errors import Behind
 from memoryd.labels import Classes, Label
 from memoryd.recall.block import Offered, Question
-from memoryd.serve import lessoning
+from memoryd.serve import lesson_looks, lessoning
 from memoryd.serve.asking import Caller
 from memoryd.serve.lesson_block import BlockLessons
 from memoryd.serve.peers import capability
@@ -127,7 +127,7 @@ async def faculty(user: Path, setting: Socket = OWNER) -> AsyncIterator[Faculty]
     reads = Reads(told)
     room = lessoning.Room(tutor, CLASSES, keeper, reads)
     world = World(tutor._learner.connection)
-    methods = lessoning.table(room)
+    methods = lessoning.table(room) | lesson_looks.table(room)
     async with (
         talking(methods, capability(setting, CLASSES)) as peer,
         talking(methods, capability(OWNER, CLASSES)) as owner,

@@ -50,3 +50,12 @@ def test_names_and_levels_are_positions() -> None:
     assert CLASSES.upto(1) == ("public", "internal")
     assert CLASSES.highest == Label(3, True)
     assert len(CLASSES) == 4
+
+
+@pytest.mark.parametrize("names", [["a"], list("abcdefgh")])
+def test_one_to_eight_classes_are_possible_and_the_last_is_the_top(names: list[str]) -> None:
+    classes = Classes(iter(names))
+    assert classes.top == len(names) - 1
+    assert classes.highest == Label(classes.top, True)
+    assert [classes.name(level) for level in range(len(names))] == names
+    assert classes.upto(0) == (names[0],)

@@ -111,6 +111,10 @@ def test_faults_come_last_with_since_and_remedy():
     ("change", "line"),
     [
         ({"behind": {"logs": 3, "bytes": 1_200_000}}, "and is behind in 3 logs by 1.2 MB"),
+        (
+            {"behind": {"logs": 3, "bytes": 9, "bytes_per_s": 8_100_000, "remaining_s": 125}},
+            "and is behind in 3 logs by 9 bytes; 8.1 MB a second, about 2 min 5 s left",
+        ),
         ({"ready": False, "rows": None}, "there is no index to ask yet"),
         ({"rebuild": RUNNING}, "rebuild    running: 3 of 9 logs, 1.5 MB of 4.0 MB"),
         (

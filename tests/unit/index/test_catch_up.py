@@ -3,27 +3,24 @@
 import errno
 import json
 import os
-import pathlib
+import socket
 
 import pytest
 
 from memoryd import points
-from memoryd.index import Budget, Counts, catch_up, following, identity, writer
+from memoryd.index import Budget, Counts, catch_up, following, identity, sweeping, writer
 from memoryd.sources import discover
-from tests.support.indexing import World, bump, dumped
+from tests.support.indexing import World, dumped
 from tests.support.logs import (
     append,
     claude_assistant,
     claude_call,
     claude_result,
     claude_user,
-    codex_meta,
-    codex_user,
     dated,
     encoded,
     native_assistant,
     native_call,
-    native_owner,
     native_result,
     native_session,
     write,
@@ -152,6 +149,17 @@ def test_a_bad_line_is_counted_and_taints_what_follows_t03_t04_t07_t11_t12(world
         assert index.status().sums.unreadable == 1
 
 
+def test_a_name_that_is_no_text_is_told_as_text(world, log):
+    (log.parent / os.fsdecode(b"a\xff.jsonl")).write_bytes(b"{}\n")
+    with world.index('[index]\nmax_class = "secret"\n' + world.toml) as index:
+        catch_up(index)
+        told = index.status().skipped
+    assert {name.rpartition("/")[2]: why for name, why in told.items()} == {
+        r"a\xff.jsonl": "its name is not UTF-8"
+    }
+    assert all(name.encode() for name in told)
+
+
 def test_separators_of_other_alphabets_do_not_cut_a_line_t05(world, log):
     write(log, *owner("one\u2028two\u2029three\x85four"))
     assert texts(world.caught_up()) == ["one\u2028two\u2029three\x85four"]
@@ -228,181 +236,6 @@ def test_a_native_result_of_an_unknown_class_is_the_top_class_t16(world):
     assert told(lines, "class")[-1] == ("secret",)
 
 
-def test_a_truncated_log_is_read_again_from_its_start_t17(world, log):
-    write(log, *owner("one", "two", "three"))
-    with world.index() as index:
-        catch_up(index)
-        write(log, *owner("other"))
-        catch_up(index)
-        assert texts(dumped(index)) == ["other"]
-        assert dumped(index) == world.fresh()
-
-
-def test_a_log_truncated_to_nothing_loses_its_rows_at_once_t17(world, log):
-    write(log, *owner("one", "two"))
-    with world.index() as index:
-        catch_up(index)
-        log.write_bytes(b"")
-        catch_up(index)
-        assert dumped(index) == []
-        append(log, *owner("three"))
-        catch_up(index)
-        assert dumped(index) == world.fresh()
-
-
-def test_a_log_truncated_and_grown_beyond_its_old_end_is_noticed_t18(world, log):
-    write(log, *owner("one", "two"))
-    with world.index() as index:
-        catch_up(index)
-        log.write_bytes(encoded(*owner(*(f"new {i}" for i in range(9)))))
-        catch_up(index)
-        assert texts(dumped(index))[0] == "new 0"
-        assert dumped(index) == world.fresh()
-
-
-@pytest.mark.parametrize("changed", ["head", "tail"])
-def test_a_log_rewritten_at_one_end_only_is_noticed_t18(world, log, changed):
-    lines = owner("h" * 2000, "middle", "t" * 600)
-    write(log, *lines)
-    with world.index() as index:
-        catch_up(index)
-        other = owner("H" * 2000, "middle", "T" * 600)
-        new = [other[0], *lines[1:]] if changed == "head" else [*lines[:2], other[2]]
-        write(log, *new, *owner("appended"))
-        catch_up(index)
-        assert dumped(index) == world.fresh()
-        assert len(dumped(index)) == 4
-
-
-def test_a_log_rewritten_between_its_first_reading_and_its_marks_is_noticed_t18(world, log):
-    write(log, *owner("one", "two"))
-    other = log.read_bytes().replace(b"one", b"ONE").replace(b"two", b"TWO")
-
-    def rewrite(point):
-        if point == "catch-up: rows added":
-            points.observe(None)
-            log.write_bytes(other)
-
-    with world.index() as index:
-        points.observe(rewrite)
-        catch_up(index)
-        assert texts(dumped(index)) == ["one", "two"]
-        bump(log)
-        catch_up(index)
-        assert texts(dumped(index)) == ["ONE", "TWO"]
-        assert dumped(index) == world.fresh()
-
-
-def test_a_log_rewritten_within_the_grain_of_the_file_systems_clock_is_noticed_t18(
-    world, log, monkeypatch
-):
-    write(log, *owner("one", "two"))
-    tick = log.stat().st_mtime_ns
-    monkeypatch.setattr(identity, "now_ms", lambda: tick // 1_000_000 + 3)
-    with world.index() as index:
-        catch_up(index)
-        log.write_bytes(log.read_bytes().replace(b"two", b"TWO"))
-        os.utime(log, ns=(tick, tick))
-        index.changed([log])
-        catch_up(index)
-        assert texts(dumped(index)) == ["one", "TWO"]
-        monkeypatch.setattr(identity, "now_ms", lambda: tick // 1_000_000 + 1_000)
-        catch_up(index)
-        log.write_bytes(b"read no more than it must be\n" * 20)
-        os.utime(log, ns=(tick, tick))
-        os.truncate(log, known_size := index.logs()[0].seen.size)
-        assert log.stat().st_size == known_size
-        os.utime(log, ns=(tick, tick))
-        assert catch_up(index) == Counts()  # size and time are what they were, a second later
-
-
-def test_a_log_copied_and_truncated_goes_on_under_its_name_and_the_copy_is_a_log_t19(world, log):
-    write(log, *owner("one", "two"))
-    with world.index() as index:
-        catch_up(index)
-        (world.logs / "a.1.jsonl").write_bytes(log.read_bytes())
-        log.write_bytes(b"")
-        append(log, *owner("three"))
-        catch_up(index)
-        assert told(dumped(index), "log", "text") == [
-            ("a.1.jsonl", "one"),
-            ("a.1.jsonl", "two"),
-            ("a.jsonl", "three"),
-        ]
-        assert dumped(index) == world.fresh()
-
-
-def test_a_log_that_was_renamed_keeps_its_rows_and_its_place_is_free_t20(world, log):
-    write(log, *owner("one", "two"))
-    with world.index() as index:
-        catch_up(index)
-        log.rename(world.logs / "a.1.jsonl")
-        write(log, *owner("three"))
-        assert catch_up(index).records == 1  # only the new file's
-        assert dumped(index) == world.fresh()
-        assert [known.place.log for known in index.logs()] == ["a.1.jsonl", "a.jsonl"]
-        assert not list((world.state / "vanished").glob("*"))
-
-
-def test_a_renamed_log_without_a_told_session_is_called_by_its_new_name_t20(world):
-    old = write(world.sessions / "old.jsonl", *dated(native_owner("hello")))
-    with world.index() as index:
-        catch_up(index)
-        old.rename(world.sessions / "new.jsonl")
-        catch_up(index)
-        assert told(dumped(index), "log", "session") == [("new.jsonl", "new")]
-        assert dumped(index) == world.fresh()
-
-
-def test_a_log_moved_to_another_root_is_read_there_and_not_kept_twice_t20(world):
-    toml = '[[source]]\npath = "{logs}/one"\n[[source]]\npath = "{logs}/two"\n'
-    old = write(world.logs / "one" / "a.jsonl", *owner("x", "y"))
-    (world.logs / "two").mkdir()
-    with world.index(toml) as index:
-        catch_up(index)
-        old.rename(world.logs / "two" / "a.jsonl")
-        catch_up(index)
-        assert dumped(index) == world.fresh(toml)
-        assert len(dumped(index)) == 2
-        assert not list((world.state / "vanished").glob("*"))
-
-
-def test_a_new_file_with_the_old_inode_is_another_log_t21(world, log):
-    write(log, *owner("one", "two"))
-    with world.index() as index:
-        catch_up(index)
-        before = log.stat().st_ino
-        log.unlink()
-        write(log, *owner("three", "four", "five"))
-        os.utime(log)
-        catch_up(index)
-        assert texts(dumped(index)) == ["three", "four", "five"]
-        if log.stat().st_ino != before:
-            pytest.skip("this file system gave another inode")
-
-
-def test_an_edit_near_the_end_that_keeps_the_size_is_noticed_t23(world, log):
-    write(log, *owner("one", "two"))
-    with world.index() as index:
-        catch_up(index)
-        content = log.read_bytes()
-        log.write_bytes(content.replace(b"two", b"TWO"))
-        bump(log)
-        catch_up(index)
-        assert texts(dumped(index)) == ["one", "TWO"]
-
-
-def test_two_logs_with_the_same_head_are_two_logs_t24(world):
-    lines = dated(codex_meta("c1"), codex_user("x" * 2000), codex_user("same"))
-    write(world.logs / "a.jsonl", *lines)
-    write(world.logs / "b.jsonl", *lines, codex_user("more"))
-    with world.index() as index:
-        assert catch_up(index).indexed == 5
-        append(world.logs / "a.jsonl", codex_user("later"))
-        catch_up(index)
-        assert dumped(index) == world.fresh()
-
-
 def test_an_empty_log_is_nothing_until_something_is_in_it_t25(world, log):
     log.touch()
     with world.index() as index:
@@ -411,18 +244,23 @@ def test_an_empty_log_is_nothing_until_something_is_in_it_t25(world, log):
         assert catch_up(index) == Counts(1, 1)
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "socket"])
 def test_what_only_looks_like_a_log_is_passed_t26(world, kind):
     path = world.logs / "x.jsonl"
     if kind == "link":
         path.symlink_to(write(world.user / "secret.jsonl", *owner("outside")))
     elif kind == "pipe":
         os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
     else:
         path.mkdir()
     with world.index() as index:
         index.changed([path])
         assert catch_up(index) == Counts()
+        why = {"link": "a symbolic link", "folder": None}.get(kind, "not a regular file")
+        assert index.status().skipped == ({str(path): why} if why else {})
 
 
 def _failing(path, number):
@@ -523,6 +361,29 @@ def test_times_in_the_future_order_nothing_t31(world, log):
     assert texts(world.caught_up()) == ["late", "soon"]
 
 
+def test_a_clock_that_goes_back_skips_nothing_t31(world, log, monkeypatch):
+    write(log, *owner("one"))
+    with world.index("[index]\nkeep_days = 3650\n" + world.toml) as index:
+        catch_up(index)
+        for module in (identity, sweeping):
+            monkeypatch.setattr(module, "now_ms", lambda: 1_000)
+        append(log, *owner("two"))
+        os.utime(log, (1, 1))
+        catch_up(index)
+        assert texts(dumped(index)) == ["one", "two"]
+
+
+@pytest.mark.parametrize("text", [True, False], ids=["with-text", "without"])
+def test_a_type_that_nobody_knows_is_a_record_and_raises_if_it_brings_text_t12(world, log, text):
+    unknown = {"type": "brand-new", "size": 7} | ({"payload": "words"} if text else {})
+    write(log, *owner("before"), unknown, *owner("after"))
+    toml = '[index]\nmax_class = "secret"\n' + world.toml
+    assert told(world.caught_up(toml), "n", "class", "untrusted", "text") == [
+        (0, "public", False, "before"),
+        (2, "secret" if text else "public", text, "after"),
+    ]
+
+
 def test_the_label_is_one_of_the_log_not_of_the_session_t32(world):
     call = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
     write(world.logs / "a.jsonl", *call, *owner("after"))
@@ -546,81 +407,6 @@ def test_a_restart_between_a_result_and_what_follows_keeps_the_label_t34(world, 
     lines = world.caught_up()
     assert told(lines, "class", "untrusted")[-2:] == [("public", True), ("internal", True)]
     assert lines == world.fresh()
-
-
-def test_a_log_rewritten_without_its_high_result_keeps_its_label_t35(world, log):
-    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
-    write(log, *web, *owner("tainted"))
-    with world.index() as index:
-        catch_up(index)
-        write(log, *owner("laundered", "words"))
-        catch_up(index)
-        assert told(dumped(index), "untrusted", "text") == [(True, "laundered"), (True, "words")]
-        assert dumped(index) == world.fresh()
-    floor = json.loads(world.overrides)
-    assert floor.pop("ts").endswith("Z")
-    assert floor == {
-        "kind": "floor",
-        "source": "claude-code",
-        "root": str(world.logs),
-        "log": "a.jsonl",
-        "class": "public",
-        "untrusted": True,
-        "why": "the log was rewritten",
-    }
-    assert pathlib.Path(world.state / "overrides.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_log_rewritten_with_its_high_result_needs_no_floor_t35(world, log):
-    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
-    write(log, *web, *owner("tainted"))
-    with world.index() as index:
-        catch_up(index)
-        write(log, *owner("first"), *web, *owner("tainted"))
-        catch_up(index)
-        assert told(dumped(index), "untrusted", "text")[0] == (False, "first")
-        assert dumped(index) == world.fresh()
-    assert world.overrides == b""
-
-
-def test_a_log_rewritten_twice_while_it_is_read_again_still_owes_its_label_t35(world, log):
-    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
-    write(log, *web, *owner("tainted"))
-    with world.index() as index:
-        catch_up(index)
-        write(log, *owner(*("w" * 100_000 for _ in range(30))), *web)
-        index.sweep()
-        index.catch_up(Budget(bytes=1 << 20, seconds=0.0))
-        assert not json.loads(dumped(index)[0])["untrusted"]
-        write(log, *owner("laundered"))
-        catch_up(index)
-        assert told(dumped(index), "untrusted", "text") == [(True, "laundered")]
-        assert dumped(index) == world.fresh()
-
-
-def test_a_log_with_a_floor_keeps_it_under_its_new_name_t35(world, log):
-    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
-    write(log, *web)
-    with world.index() as index:
-        catch_up(index)
-        write(log, *owner("laundered"))
-        catch_up(index)
-        log.rename(world.logs / "b.jsonl")
-        catch_up(index)
-        assert told(dumped(index), "log", "untrusted") == [("b.jsonl", True)]
-        assert dumped(index) == world.fresh()
-
-
-def test_a_log_rewritten_in_another_format_keeps_its_label_t35(world, log):
-    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
-    write(log, *web)
-    with world.index() as index:
-        catch_up(index)
-        log.unlink()
-        write(log, *dated(native_session("n"), native_owner("laundered")))
-        catch_up(index)
-        assert told(dumped(index), "source", "untrusted") == [("native", True)]
-        assert dumped(index) == world.fresh()
 
 
 def test_a_log_of_an_excluded_project_is_not_read(world, log):

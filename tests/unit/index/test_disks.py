@@ -164,8 +164,6 @@ pathlib.Path(sys.argv[1]).write_text(repr(held))
 
 
 def test_what_is_started_beside_an_open_index_gets_no_descriptor_of_it_s16(world, log):
-    forked = []
-    sys.addaudithook(lambda event, _: forked.append(event) if event == "os.fork" else None)
     with world.index() as index:
         catch_up(index)
         held = [each.resolve() for each in Path("/proc/self/fd").iterdir()]
@@ -176,7 +174,6 @@ def test_what_is_started_beside_an_open_index_gets_no_descriptor_of_it_s16(world
             Rebuild(index.settings, command).run()
     assert "pipe:" in seen.read_text()
     assert "memory.sqlite3" not in seen.read_text()
-    assert forked == []
 
 
 def test_nothing_of_ours_forks_or_hands_descriptors_on_s16():

@@ -7,14 +7,15 @@ committed stays, no row is without its progress, and when the disk is well again
 import errno
 import sys
 
+import apsw
 import pytest
 
 from memoryd import db
 from memoryd.errors import MemorydError
-from memoryd.index import Rebuild, catch_up, live, schema
+from memoryd.index import Counts, Rebuild, Wanted, catch_up, live, schema
 from tests.support.faulty import faulty
 from tests.support.indexing import dumped, lines
-from tests.support.logs import append, claude_user, dated, write
+from tests.support.logs import append, claude_call, claude_result, claude_user, dated, write
 
 CALLS = (
     ("xWrite", "io"),
@@ -76,6 +77,116 @@ def test_whatever_call_fails_no_record_is_lost_and_none_is_there_twice_s01_s03(
             assert len(dumped(index)) == 1 + 20 * number
         schema.check_health(index._following.connection, 4, words=True)
         assert dumped(index) == world.fresh()
+
+
+def test_a_disk_that_fails_in_the_rollback_as_well_is_an_io_error_s03(world, faults, monkeypatch):
+    """Found by chaos: reading the logs' relations again after a rollback let SQLite's own error out."""
+    clock = [1000.0]
+    monkeypatch.setattr(live, "monotonic", lambda: clock[0])
+    log = write(world.logs / "a.jsonl", *owner("zero"))
+    with world.index() as index:
+        catch_up(index)
+        met = set()
+        for number in range(1, 40):
+            append(log, *owner(f"word{number}"))
+            faults.arm("xRead", number, sticky=True)
+            catch_up(index)
+            faults.rest()
+            met.add(index.status().fault)
+            for _ in range(2):
+                clock[0] += 100.0
+                catch_up(index)
+            assert index.status().fault == ""
+            assert len(dumped(index)) == 1 + number
+        assert "io_error" in met
+
+
+@pytest.mark.parametrize("read_first", [False, True], ids=["swept", "hinted"])
+def test_a_log_renamed_over_another_is_followed_and_no_label_is_lost_t20(world, read_first):
+    """Found by chaos: two rows for one log; the look at all folders failed at each try, for good."""
+    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
+    old = write(world.logs / "old.jsonl", *web, *owner("tainted"))
+    new = write(world.logs / "new.jsonl", *owner("plain"))
+    with world.index() as index:
+        catch_up(index)
+        new.rename(old)
+        if read_first:
+            index.changed([old])
+            index.catch_up()
+        catch_up(index)
+        assert index.status().fault == ""
+        assert dumped(index) == world.fresh()
+        (line,) = dumped(index)
+        assert b"plain" in line
+        assert b'"untrusted":true' in line
+
+
+def test_a_hint_of_a_renamed_log_brings_nothing_back_that_is_forgotten_t20(world):
+    """Found by chaos: read under its new name before anybody looked where the old one was."""
+    old = write(world.logs / "old.jsonl", *owner("one", "two"))
+    with world.index() as index:
+        catch_up(index)
+        index.forget(Wanted(session="s1"), dry=False)
+        new = old.rename(old.with_name("new.jsonl"))
+        index.changed([new])
+        while index.catch_up()[1]:
+            pass
+        assert dumped(index) == []
+        assert [known.place.log for known in index.logs()] == ["new.jsonl"]
+
+
+def test_what_a_failed_look_would_have_found_is_not_taken_for_read(world, monkeypatch):
+    """Found by chaos: after a failed look `sync` answered that all was read."""
+    from memoryd.index.following import Following
+
+    clock = [1000.0]
+    monkeypatch.setattr(live, "monotonic", lambda: clock[0])
+    with world.index() as index:
+        catch_up(index)
+        write(world.logs / "a.jsonl", *owner("one"))
+        sweep = Following.sweep
+
+        def fails(following):
+            raise db.wrong(apsw.ConstraintError("a fault of ours"))
+
+        monkeypatch.setattr(Following, "sweep", fails)
+        index.sweep()
+        monkeypatch.setattr(Following, "sweep", sweep)
+        assert index.catch_up() == (Counts(), False)
+        assert index.status().fault == "internal"
+        clock[0] += 100.0
+        while index.catch_up()[1]:
+            pass
+        assert index.status().fault == ""
+        assert len(dumped(index)) == 1
+
+
+def test_a_reader_that_cannot_be_closed_is_no_fault(world, monkeypatch):
+    """Found by chaos: the look at what was copied over the index let an error of `close` out."""
+    write(world.logs / "a.jsonl", *owner("zero"))
+    with world.index() as index:
+        catch_up(index)
+        reader = db.reader
+
+        class Stuck:
+            def __init__(self, connection):
+                self.connection = connection
+
+            def __getattr__(self, name):
+                return getattr(self.connection, name)
+
+            def close(self):
+                self.connection.close()
+                raise apsw.IOError("no")
+
+        monkeypatch.setattr(db, "reader", lambda path: Stuck(reader(path)))
+        index.sweep()
+        assert index.status().fault == ""
+
+
+def test_every_error_of_a_disk_says_what_to_do():
+    for error in (apsw.IOError(), apsw.FullError(), apsw.CantOpenError(), apsw.CorruptError()):
+        assert db.wrong(error).remedy
 
 
 def test_a_quota_met_while_rebuilding_keeps_the_old_index_r02_s02(world):

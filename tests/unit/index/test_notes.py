@@ -10,7 +10,7 @@ import pytest
 
 from memoryd import db, points
 from memoryd.errors import MemorydError
-from memoryd.index import Budget, catch_up
+from memoryd.index import Budget, NoGate, building, catch_up, opening
 from memoryd.index.scope import Scope
 from memoryd.index.search import Reader
 from memoryd.notes import history
@@ -111,6 +111,20 @@ def test_a_hint_of_a_changed_note_is_enough(world, desk):
         assert index.wait() == 0.0
         index.catch_up()
         assert set(rows(dumped(index))) == {"internal/a.md"}
+
+
+def test_notes_edited_while_an_index_is_built_are_in_it_r09(world, desk):
+    desk.create(A, "one\n")
+    desk.create(B, "three\n")
+    with world.index() as index:
+        catch_up(index)
+        settings = world.settings()
+        built = building.build(opening.new_temp(settings.path), settings)
+        desk.replace(A, "one", "two")
+        desk.edit("delete", B)
+        index.publish(built, NoGate())
+        assert rows(dumped(index)) == {"internal/a.md": ("internal", False, "two\n")}
+        assert dumped(index) == world.fresh()
 
 
 def test_many_notes_are_indexed_turn_by_turn(world, desk):

@@ -226,6 +226,21 @@ def test_a_floor_written_while_it_was_built_holds_in_the_new_index(world, log):
         assert b'"untrusted":true' in dumped(index)[0]
 
 
+def test_a_log_rewritten_while_the_old_index_cannot_write_keeps_its_label(world, log, monkeypatch):
+    """Found by chaos: the new index never saw the log as it was, and the old one had not read it again."""
+    from tests.support.logs import claude_call, claude_result
+
+    web = dated(claude_call("WebFetch", {"url": "http://x"}, "t"), claude_result("t", "y"))
+    write(log, *web, *owner("tainted"))
+    with world.index() as index:
+        catch_up(index)
+        write(log, *owner("laundered"))
+        publish(index, world.settings())
+        catch_up(index)
+        assert dumped(index) == world.fresh()
+        assert b'"untrusted":true' in dumped(index)[0]
+
+
 @pytest.mark.parametrize("number", range(2))
 def test_a_failed_fsync_of_the_new_file_keeps_the_old_one_r03(world, log, monkeypatch, number):
     def fsync(handle):

@@ -23,7 +23,10 @@ class Device:
 
     def statvfs(self, _: object) -> SimpleNamespace:
         return SimpleNamespace(
-            f_frsize=BLOCK, f_blocks=self.size // BLOCK, f_bavail=self.free // BLOCK
+            f_frsize=BLOCK,
+            f_blocks=self.size // BLOCK,
+            f_bavail=self.free // BLOCK,
+            f_flag=0,
         )
 
 
@@ -84,6 +87,23 @@ def test_on_a_nearly_full_disk_indexing_pauses_and_goes_on_by_itself_q06(world, 
         catch_up(index)
         assert index.status().fault == ""
         assert dumped(index) == world.fresh() != before
+
+
+def test_on_a_nearly_full_disk_what_vanished_is_kept_later_q06(world, device, clock):
+    log = write(world.logs / "a.jsonl", *dated(claude_user("one")))
+    with world.index() as index:
+        catch_up(index)
+        before = dumped(index)
+        device.free = 10 * MIB
+        log.unlink()
+        index.sweep()
+        assert index.status().fault == "disk_full"
+        assert not list((world.state / "vanished").glob("*"))
+        device.free = 50 * GIB
+        clock[0] += 60.0
+        index.sweep()
+        assert len(list((world.state / "vanished").glob("*"))) == 1
+        assert dumped(index) == before
 
 
 def test_on_a_nearly_full_disk_no_rebuild_grows_and_the_old_index_stays_q06(world, device):

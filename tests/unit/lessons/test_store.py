@@ -51,8 +51,8 @@ def metrics(connection: apsw.Connection) -> dict[str, int]:
 def test_a_new_database_has_every_step_and_a_second_run_applies_none(tmp_path: Path):
     path = tmp_path / store.NAME
     first = store.opened(path)
-    assert first.pragma("user_version") == migrations.latest("lessons") == 9
-    assert [n for (n,) in first.execute("SELECT number FROM schema_version")] == list(range(1, 10))
+    assert first.pragma("user_version") == migrations.latest("lessons") == 10
+    assert [n for (n,) in first.execute("SELECT number FROM schema_version")] == list(range(1, 11))
     first.close()
     assert (path.stat().st_mode & 0o777) == 0o600
     second = store.opened(path)
@@ -82,10 +82,10 @@ def test_a_newer_database_is_refused_untouched_u02(tmp_path: Path):
     path = tmp_path / store.NAME
     store.opened(path).close()
     newer = apsw.Connection(str(path))
-    newer.execute("PRAGMA user_version = 10")
+    newer.execute("PRAGMA user_version = 11")
     newer.close()
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match="version 10"):
+    with pytest.raises(ConfigError, match="version 11"):
         store.opened(path)
     assert path.read_bytes() == before
 
@@ -147,7 +147,7 @@ def test_a_database_of_any_version_comes_over_on_a_copy(tmp_path: Path, version:
     made = store.adopt(path, tmp_path / "copy.sqlite3")
     rows = list(made.execute("SELECT id, type, content, level, untrusted, words > 0 FROM lesson"))
     assert rows == [("one", "error", "bash fails with TS2304", 7, 1, 1)]
-    assert made.pragma("user_version") == 9
+    assert made.pragma("user_version") == 10
     assert path.read_bytes() == before
 
 

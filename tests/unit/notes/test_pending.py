@@ -261,3 +261,30 @@ def marked(desk: Desk, reader: View) -> dict[str, bool]:
     """Return which notes a list says to be awaiting an answer."""
     told = reading.listing(desk.notes, reader)["notes"]
     return {note["path"]: note["pending"] for note in told}
+
+
+def test_the_history_shows_what_each_edit_changed_and_what_a_proposal_would_have(desk):
+    made = desk.create(A, "one\n")["txn"]
+    edited = desk.replace(A, "one", "<script>two")["txn"]
+    proposed = propose(desk, "<script>two", "three")
+    history.reject(desk.notes, proposed)
+    assert waiting.change(desk.notes, made)["diff"].endswith("@@ -0,0 +1 @@\n+one\n")
+    told = waiting.change(desk.notes, edited)
+    assert told["diff"].endswith("@@ -1 +1 @@\n-one\n+<script>two\n")
+    assert (told["path"], told["op"], told["redacted"]) == (A, "str_replace", False)
+    assert waiting.change(desk.notes, proposed)["diff"].endswith("-<script>two\n+three\n")
+
+
+def test_a_change_whose_content_was_taken_away_says_so_and_shows_nothing(desk):
+    made = desk.create(A, "one\n")["txn"]
+    edited = desk.replace(A, "one", "two")["txn"]
+    history.redact(desk.notes, OWNER, digest(b"one\n"))
+    for txn in (made, edited):
+        told = waiting.change(desk.notes, txn)
+        assert (told["redacted"], told["diff"]) == (True, "")
+
+
+def test_a_change_that_never_was_is_not_found(desk):
+    with pytest.raises(MemorydError) as refused:
+        waiting.change(desk.notes, "nothing")
+    assert refused.value.code == "not_found"

@@ -26,29 +26,24 @@ def many(*logs: int) -> Merged:
 def test_classes_merge_by_their_keys():
     low = [match(-9, id=1), match(-3, id=2)]
     high = [match(-5, id=3, level=1)]
-    merged = merge([low, high], depth=10)
+    merged = merge([*low, *high], depth=10)
     assert [found.id for found in merged.matches] == [1, 3, 2]
     assert merged.all
 
 
-def test_what_is_not_better_than_the_last_of_a_full_class_is_uncertain():
-    full = [match(-9, id=1), match(-5, id=2)]
-    other = [match(-7, id=3, level=1), match(-5, id=4, level=1), match(-1, id=5, level=1)]
-    merged = merge([full, other], depth=2)
+def test_what_is_not_better_than_the_last_of_a_full_look_is_uncertain():
+    found = [match(-5, id=2), match(-9, id=1), match(-7, id=3, level=1), match(-5, id=4, level=1)]
+    merged = merge(found, depth=4)
     assert [found.id for found in merged.matches] == [1, 3]
     assert not merged.all
+    assert merge(found, depth=5).all
 
 
-@given(
-    st.lists(st.lists(st.integers(-20, 0), max_size=30), min_size=1, max_size=4), st.integers(1, 9)
-)
-def test_a_shallow_look_is_the_start_of_a_deep_one(classes, depth):
-    lists = [
-        sorted(match(first, id=at, level=level) for at, first in enumerate(keys))
-        for level, keys in enumerate(classes)
-    ]
-    whole = merge(lists, depth=1_000).matches
-    part = merge([found[:depth] for found in lists], depth=depth).matches
+@given(st.lists(st.integers(-20, 0), max_size=60), st.integers(1, 9))
+def test_a_shallow_look_is_the_start_of_a_deep_one(keys, depth):
+    found = sorted(match(first, id=at, level=at % 4) for at, first in enumerate(keys))
+    whole = merge(found, depth=1_000).matches
+    part = merge(found[:depth], depth=depth).matches
     assert part == whole[: len(part)]
 
 

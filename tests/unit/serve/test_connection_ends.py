@@ -136,18 +136,12 @@ async def test_a_peer_that_is_gone_when_we_write_is_an_ordinary_end_p29(size: in
     assert (traffic.in_flight, traffic.internal_errors, traffic.slow_readers) == (0, 0, 0)
 
 
-async def test_of_several_faults_the_one_of_ours_is_told_and_logged_p25() -> None:
-    async def refuses() -> None:
-        raise NotFound("no such record")
-
-    async def fails() -> None:
-        raise RuntimeError("the owner's words")
+@pytest.mark.parametrize("order", [1, -1])
+async def test_of_several_faults_the_one_of_ours_is_told_and_logged_p25(order: int) -> None:
+    faults = [NotFound("no such record"), ExceptionGroup("", [RuntimeError("the owner's words")])]
 
     async def several(asker: Asker, args: Text, deadline: Deadline) -> object:
-        async with trio.open_nursery() as nursery:
-            for one in (refuses, fails, refuses):
-                nursery.start_soon(one)
-        return None
+        raise ExceptionGroup("several", faults[::order])
 
     async with talking({"several": Slow(fitting(Text), several)}) as peer:
         with structlog.testing.capture_logs() as logged:
@@ -156,6 +150,21 @@ async def test_of_several_faults_the_one_of_ours_is_told_and_logged_p25() -> Non
         assert said.startswith("internal: ")
         assert "words" not in said
         assert [entry["error_id"] in said for entry in logged] == [True]
+
+
+async def test_of_two_tasks_that_refuse_one_code_is_told_p25() -> None:
+    async def refuses() -> None:
+        raise NotFound("no such record")
+
+    async def several(asker: Asker, args: Text, deadline: Deadline) -> object:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refuses)
+            nursery.start_soon(refuses)
+        return None
+
+    async with talking({"several": Slow(fitting(Text), several)}) as peer:
+        await peer.send(peer.request("several"))
+        assert (await peer.answer())[2] == [0, "not_found: no such record"]
 
 
 async def test_no_memory_for_one_answer_is_busy_and_the_connection_lives_q03() -> None:

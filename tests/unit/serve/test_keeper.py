@@ -306,6 +306,24 @@ async def test_a_rebuild_that_fails_is_tried_again_where_nothing_can_be_served(
         assert kept.keeper.rebuilding is not first
 
 
+@pytest.mark.parametrize("sure", [True, False])
+async def test_folders_are_looked_at_once_an_hour_where_the_watcher_misses_nothing(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, sure: bool
+) -> None:
+    fake = Fake()
+    async with keeping(monkeypatch, fake) as kept:
+        kept.keeper.sure = lambda: sure
+        await trio.sleep(1)
+        kept.keeper.sweep_soon()
+        await trio.sleep(1)
+        before = fake.sweeps
+        await trio.sleep(3_590)
+        between = fake.sweeps - before
+        assert between == 0 if sure else between > 60
+        await trio.sleep(60)
+        assert fake.sweeps - before - between in range(1, 3)
+
+
 async def test_an_index_that_is_lost_is_withdrawn_and_rebuilt(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:

@@ -183,15 +183,15 @@ def test_a_log_rewritten_while_nobody_looked_is_known_by_its_last_call(room: Cla
     ]
 
 
-def test_what_is_dropped_for_want_of_room_is_learned_later(room: Classroom, monkeypatch):
+def test_what_is_dropped_for_want_of_room_is_learned_once_the_rest_is(room: Classroom, monkeypatch):
     monkeypatch.setattr(learning, "MOST_HELD", 0)
     room.write("a.jsonl", loop())
     room.read()
-    room.study()
+    assert room.learner.step()
     assert room.rows("SELECT count(*) FROM call") == [(0,)]
-    monkeypatch.undo()
-    room.learn()
+    room.study()
     assert room.rows("SELECT count(*) FROM call") == [(6,)]
+    assert not room.learner.busy
 
 
 def test_a_full_disk_takes_a_batch_back_and_the_next_look_finds_it(room: Classroom, monkeypatch):
@@ -215,10 +215,10 @@ def test_a_log_that_trips_us_up_keeps_no_other_from_being_learned(room: Classroo
     room.write("b.jsonl", Script("good").fail())
     observe = learning.observe_many
 
-    def stumble(connection, seen):
+    def stumble(connection, seen, **how):
         if seen[0].session == "bad":
             raise KeyError("ours")
-        return observe(connection, seen)
+        return observe(connection, seen, **how)
 
     monkeypatch.setattr(learning, "observe_many", stumble)
     room.learn()
@@ -230,10 +230,10 @@ def test_batches_that_were_taken_back_with_a_bad_one_are_learned_from_alone(room
         room.write(f"{name}.jsonl", Script(name).fail())
     observe = learning.observe_many
 
-    def stumble(connection, seen):
+    def stumble(connection, seen, **how):
         if seen[0].session == "bad":
             raise KeyError("ours")
-        return observe(connection, seen)
+        return observe(connection, seen, **how)
 
     monkeypatch.setattr(learning, "observe_many", stumble)
     room.read()
@@ -441,3 +441,47 @@ def test_a_log_without_times_is_learned_from_in_the_order_of_its_records(user_ho
         ("TypeError", "edit `a.py`; bash `python x.py` went well"),
         ("ValueError", "edit `b.py`; bash `python x.py` went well"),
     ]
+
+
+def test_calls_grow_old_by_the_clock_and_not_by_what_logs_say(room: Classroom):
+    room.write("a.jsonl", Script("s1").fail())
+    room.write("b.jsonl", Script("s2", at=START + 4_000 * DAY).fail().later(2_000_000).good())
+    room.learn(START + DAY)
+    assert room.rows("SELECT session, n FROM call WHERE ok = 0 ORDER BY n, session") == [
+        ("s1", 1),
+        ("s2", 1),
+    ]
+    room.learn(START + 400 * DAY)
+    assert room.rows("SELECT DISTINCT session FROM call") == [("s2",)]
+    assert room.rows("SELECT DISTINCT id FROM session") == [("s2",)]
+
+
+def test_a_session_too_old_to_be_kept_comes_to_rest_before_it_goes(room: Classroom):
+    room.write("a.jsonl", Script("s1").fail().edit().good())
+    room.learn(START + 400 * DAY)
+    assert room.rows("SELECT count(*) FROM call") == [(0,)]
+    assert room.rows("SELECT count(*) FROM session") == [(0,)]
+    assert room.rows("SELECT count(*) FROM lesson WHERE type = 'pattern'") == [(1,)]
+
+
+def test_a_clock_that_was_set_back_does_not_keep_calls_for_ever(room: Classroom):
+    room.write("a.jsonl", Script("s1").fail())
+    room.learn(START + DAY)
+    room.learner.connection.execute(
+        "UPDATE metric SET value = ? WHERE key = 'expired_at'", (START + 9_000 * DAY,)
+    )
+    room.learn(START + 400 * DAY)
+    assert room.rows("SELECT count(*) FROM call") == [(0,)]
+
+
+def test_words_alone_are_not_handed_on_but_a_long_silence_before_them_is(room: Classroom):
+    script = Script("s1").fail().owner("one").owner("two").later(1_000_000).owner("three").end()
+    room.write("a.jsonl", script)
+    room.read()
+    told = [one for one in room.learner._queue if isinstance(one, Told)]
+    heard = [(one.record.n, one.before) for each in told for one in each.heard]
+    times = [1_000 * n + START for n in range(1, 8)]
+    assert [n for n, _ in heard] == [1, 2, 5, 6]
+    assert heard[0][1] == times[0]
+    assert heard[2][1] == times[4]
+    assert [(each.first, each.end) for each in told] == [(0, 7)]

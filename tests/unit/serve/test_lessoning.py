@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 import trio
 
@@ -103,7 +104,8 @@ def test_a_tool_grants_its_method_and_to_say_that_a_session_is_idle():
 
 
 def test_what_gives_lessons_away_or_takes_them_in_is_the_owners():
-    owners = {f"lessons.{act}" for act in ("import", "export", "retrospective", "propose")}
+    acts = ("import", "export", "retrospective", "propose", "list", "ledger", "days")
+    owners = {f"lessons.{act}" for act in acts}
     assert owners <= OWNERS_METHODS
     everything = Socket("a", "private", ["*"])
     assert capability(everything, CLASSES).methods & owners == set()
@@ -407,3 +409,59 @@ async def test_a_callers_page_of_a_session_holds_what_the_caller_may_see(user_ho
         told = await here.ask("lessons.retrospective", session="s1")
         assert "2 calls failed" in await trio.Path(told["file_path"]).read_text()
         assert told["label"]["class"] == "secret"
+
+
+async def test_a_disk_that_is_full_at_the_start_leaves_lessons_unserved_and_nothing_else(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Found by chaos: an error of SQLite in a first migration ended the daemon."""
+
+    def full(connection):
+        raise apsw.FullError("full")
+
+    monkeypatch.setattr(store, "bring_up", full)
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+    assert tutor.fault == "no room left on the device"
+    await tutor.run()
+
+
+async def test_status_tells_that_lessons_cannot_be_read_instead_of_failing(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Found by chaos: with no descriptor left, the owner's `status` failed with the lessons."""
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+
+    def gone(path):
+        raise db.wrong(apsw.CantOpenError("no descriptor"))
+
+    monkeypatch.setattr(db, "reader", gone)
+    assert "CantOpenError" in str(tutor.overview()["fault"])
+    tutor._close(tutor._learner)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(apsw.IOError("no"), "io_error"), (KeyError("ours"), "internal")]
+)
+async def test_a_fault_while_learning_ends_nothing(
+    user_home: Path, autojump_clock, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
+):
+    tutor = Tutor(Logs(user_home).settings(), dict, idle_after_s=900)
+    learner, tries = tutor._learner, []
+    step = learner.step
+
+    again = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def fails_once():
+        tries.append(tutor.fault)
+        if len(tries) == 1:
+            raise error
+        token.run_sync_soon(again.set)
+        return step()
+
+    monkeypatch.setattr(learner, "step", fails_once)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tutor.run)
+        await again.wait()
+        nursery.cancel_scope.cancel()
+    assert tries[:2] == ["", code]

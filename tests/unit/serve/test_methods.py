@@ -176,6 +176,42 @@ async def test_status_counts_what_the_socket_may_see(user_home: Path) -> None:
         assert told == {"ready": True, "generation": "g1", "rows": 3, "uptime": 7}
 
 
+async def test_records_tells_a_session_in_order_over_pages(user_home: Path) -> None:
+    async with desk(user_home) as here:
+        first = await here.ask("records", session="a", limit=2)
+        rest = await here.ask("records", session="a", limit=2, cursor=first["cursor"])
+        assert (await here.ask("records", session="nowhere"))["records"] == []
+    told = [*first["records"], *rest["records"]]
+    assert [(one["n"], one["text"], one["class"]) for one in told] == [
+        (0, "retry with backoff", "public"),
+        (1, "retry the deploy", "internal"),
+        (2, "retry the password", "private"),
+    ]
+    assert [one["log"] for one in told] == ["a", "a", "a"]
+    assert first["label"]["class"] == "internal"
+    assert rest["cursor"] is None
+    assert here.noted[-3]["ids"] == [one["id"] for one in first["records"]]
+
+
+async def test_records_follow_a_session_through_its_logs_by_time(user_home: Path) -> None:
+    lines = [
+        Line("resumed", 0, log="b", session="s", ts=2_000, n=5),
+        Line("second", 0, log="c", session="s", ts=1_000, n=1, block=1),
+        Line("first", 1, log="c", session="s", ts=1_000, n=1),
+        Line("of another harness", 0, log="d", session="s", ts=0, source="codex"),
+    ]
+    async with desk(user_home, lines=lines) as here:
+        told = await here.ask("records", session="s", source="native")
+        up_to = await here.ask("records", session="s", max_class="public")
+    assert [one["text"] for one in told["records"]] == ["first", "second", "resumed"]
+    assert [one["text"] for one in up_to["records"]] == ["of another harness", "second", "resumed"]
+
+
+async def test_records_are_the_owner_s(user_home: Path) -> None:
+    async with desk(user_home, AGENT) as here:
+        assert (await here.refused("records", session="a")).startswith("not_granted: ")
+
+
 async def test_before_the_index_is_built_status_answers_and_recall_says_so(user_home: Path) -> None:
     async with desk(user_home, built=False) as here:
         assert (await here.ask("status"))["ready"] is False

@@ -1,6 +1,7 @@
 """The server on real sockets: who gets in, how many, and how it stops."""
 
 import errno
+import resource
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -177,6 +178,29 @@ async def test_the_sixty_fifth_connection_is_told_busy_and_the_others_live_p17_q
                 answer = await client.answer()
                 if answer is not None and answer[2] is None:
                     break
+
+
+async def test_connections_cannot_take_the_last_descriptors(
+    memoryd_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by chaos: with 64 descriptors, clients left none to open the index with (P22, Q02)."""
+    async with serving(memoryd_home) as running:
+        first = await running.connect()
+        await first.ask("echo", text="a")
+        assert (await first.answer())[3]["text"] == "a"
+        running.server._most = 0
+        late = await running.connect()
+        assert await late.answer() is None
+        await first.ask("echo", text="b")
+        assert (await first.answer())[3]["text"] == "b"
+        assert [entry["event"] for entry in running.logged] == [
+            "no descriptor to spare for another connection"
+        ]
+
+
+def test_a_server_keeps_descriptors_to_spare() -> None:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert Server(METHODS, Traffic())._most == limit - server.SPARE
 
 
 async def test_no_descriptor_left_is_logged_once_and_survived_p22(

@@ -82,7 +82,13 @@ def test_reasons_come_with_the_most_frequent_first() -> None:
         {"why": "a", "rows": 1},
         {"why": "b", "rows": 1},
     ]
-    assert told["behind"] == {"logs": 3, "bytes": 40, "held": 0}
+    assert told["behind"] == {
+        "logs": 3,
+        "bytes": 40,
+        "held": 0,
+        "bytes_per_s": None,
+        "remaining_s": None,
+    }
     assert told["unreadable"] == 2
 
 

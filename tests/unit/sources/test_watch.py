@@ -9,8 +9,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from memoryd.sources import disks
 from memoryd.sources.inotify import Inotify
-from memoryd.sources.watch import EVERYTHING, Change, Watcher
+from memoryd.sources.watch import EVERYTHING, SURE_S, SWEEP_S, Change, Watcher
 
 PATIENCE_S = 10
 
@@ -180,7 +181,7 @@ async def test_a_queue_that_overflows_makes_everything_change_t30(watcher: Watch
 
 
 async def test_everything_is_called_changed_on_time(root: Path, autojump_clock: MockClock):
-    async with Watcher([root], sweep_s=30) as watcher:
+    async with Watcher([root], sure_s=30) as watcher:
         times = []
         for _ in range(3):
             assert await anext(watcher) is EVERYTHING
@@ -188,8 +189,78 @@ async def test_everything_is_called_changed_on_time(root: Path, autojump_clock: 
     assert times == pytest.approx([times[0], times[0] + 30, times[0] + 60])
 
 
+async def test_where_all_is_told_the_clock_waits_an_hour_and_changes_are_told_at_once(
+    root: Path, autojump_clock: MockClock
+):
+    async with Watcher([root]) as watcher:
+        assert await anext(watcher) is EVERYTHING
+        assert watcher.sure
+        began = trio.current_time()
+        append(root / "1.jsonl")
+        assert await anext(watcher) == {root / "1.jsonl"}
+        assert trio.current_time() - began < 1
+        assert await anext(watcher) is EVERYTHING
+        assert trio.current_time() - began == pytest.approx(SURE_S)
+
+
+async def test_on_a_disk_that_others_write_to_the_clock_looks_more_often(
+    root: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+):
+    monkeypatch.setattr(disks, "_LOCAL", frozenset())
+    async with Watcher([root]) as watcher:
+        assert await anext(watcher) is EVERYTHING
+        began = trio.current_time()
+        assert (watcher.mode, watcher.sure) == ("inotify", False)
+        assert await anext(watcher) is EVERYTHING
+        assert trio.current_time() - began == pytest.approx(SWEEP_S)
+
+
+async def test_a_folder_that_cannot_be_watched_ends_the_trust_and_is_tried_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+):
+    add = Inotify.add
+
+    def refused(self: Inotify, folder: Path, mask: int, *, follow: bool = False) -> int:
+        if folder == root / "p2":
+            raise OSError(errno.EACCES, "Permission denied")
+        return add(self, folder, mask, follow=follow)
+
+    async with Watcher([root]) as watcher:
+        assert await anext(watcher) is EVERYTHING
+        with monkeypatch.context() as patch:
+            patch.setattr(Inotify, "add", refused)
+            (root / "p2").mkdir()
+            began = trio.current_time()
+            assert await anext(watcher) is EVERYTHING
+            assert (watcher.sure, trio.current_time() - began) == (False, pytest.approx(0, abs=1))
+            assert await anext(watcher) is EVERYTHING
+            assert (watcher.sure, trio.current_time() - began) == (False, pytest.approx(SWEEP_S))
+        assert await anext(watcher) is EVERYTHING
+        assert watcher.sure
+        append(root / "p2" / "1.jsonl")
+        assert await anext(watcher) == {root / "p2" / "1.jsonl"}
+
+
+async def test_another_folder_in_a_roots_place_is_noticed_within_minutes(
+    root: Path, tmp_path: Path, autojump_clock: MockClock
+):
+    link, other = tmp_path / "link", tmp_path / "other"
+    other.mkdir()
+    link.symlink_to(root)
+    async with Watcher([link]) as watcher:
+        assert await anext(watcher) is EVERYTHING
+        assert watcher.sure
+        link.unlink()
+        link.symlink_to(other)
+        began = trio.current_time()
+        assert await anext(watcher) is EVERYTHING
+        assert trio.current_time() - began <= SWEEP_S + 1
+        append(other / "1.jsonl")
+        assert await anext(watcher) == {link / "1.jsonl"}
+
+
 async def test_events_that_never_cease_do_not_put_off_the_sweep(root: Path, mock_clock: MockClock):
-    async with Watcher([root], sweep_s=30) as watcher:
+    async with Watcher([root], sure_s=30, sweep_s=30) as watcher:
         assert await told(watcher) is EVERYTHING
         append(root / "1.jsonl")
         mock_clock.jump(31)

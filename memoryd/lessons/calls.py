@@ -1,0 +1,116 @@
+"""The calls of logs as they are kept: a failure as a row, those that went well a batch of a log together.
+
+In: an open transaction and calls that were seen. Out: rows of `failed` and `well`, and the few questions that are
+asked of `well` so often that they must not take every batch apart. Everything else reads the view `call`, which
+shows all of them alike. A call that went well cost a row under three keys before, twenty times as much, and nine in
+ten of those rows were never looked at.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+import apsw
+import msgspec
+
+from memoryd.lessons.pairing import Seen
+
+DAY = 24 * 3_600_000
+"""Milliseconds that a batch spans at most, so that a search by time need not look further back."""
+
+_together = attrgetter("log", "session", "project", "label")
+_named = attrgetter("n", "block", "at", "tool", "summary", "fingerprint")
+_failed = attrgetter(
+    "log", "n", "block", "session", "project", "tool", "summary", "fingerprint", "at"
+)
+_OWN = "session IN (SELECT id FROM session)"
+"""Of sessions that were seen here: what was imported is not ours to let go."""
+_json = msgspec.json.Encoder().encode
+
+
+def put(
+    connection: apsw.Connection, seens: Sequence[Seen], failed: Mapping[int, tuple[str, str]]
+) -> None:
+    """Write down calls that are not known yet.
+
+    `failed`: by place among `seens`, the fingerprint of what a call failed with, and its type.
+    """
+    if failed:
+        connection.executemany(
+            "INSERT INTO failed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(*_failed(seens[n]), *told, *seens[n].label) for n, told in failed.items()],
+        )
+    well = [seen for n, seen in enumerate(seens) if n not in failed] if failed else seens
+    if well:
+        connection.executemany(
+            "INSERT INTO well(log, session, project, level, untrusted, n, last, at, until, prints, "
+            "calls) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [_row(batch) for _, run in groupby(well, _together) for batch in _days(run)],
+        )
+
+
+def known(connection: apsw.Connection, log: str, least: int) -> set[tuple[int, int]]:
+    """Return record and block of each call of `log` from record `least` on."""
+    found = connection.execute(
+        "SELECT n, block FROM failed WHERE log = ?1 AND n >= ?2 UNION ALL "
+        "SELECT c.value ->> 0, c.value ->> 1 FROM well, json_each(calls) AS c "
+        "WHERE log = ?1 AND last >= ?2 AND c.value ->> 0 >= ?2",
+        (log, least),
+    )
+    return {(int(n), int(block)) for n, block in found}
+
+
+def at(connection: apsw.Connection, log: str, n: int, block: int) -> str | None:
+    """Return the fingerprint of the call that stands there."""
+    found = connection.execute(
+        "SELECT fingerprint FROM failed WHERE log = ?1 AND n = ?2 AND block = ?3 UNION ALL "
+        "SELECT c.value ->> 5 FROM well, json_each(calls) AS c WHERE log = ?1 AND last >= ?2 "
+        "AND well.n <= ?2 AND c.value ->> 0 = ?2 AND c.value ->> 1 = ?3",
+        (log, n, block),
+    ).get
+    return None if found is None else str(found)
+
+
+def trim(connection: apsw.Connection, oldest: int) -> int:
+    """Delete the calls before `oldest` (ms); return how many they were."""
+    connection.execute(f"DELETE FROM failed WHERE at < ? AND {_OWN}", (oldest,))
+    gone = connection.changes()
+    gone += int(
+        connection.execute(
+            f"SELECT count(*) FROM well, json_each(calls) AS c WHERE at < ?1 AND {_OWN} "
+            "AND c.value ->> 2 < ?1",
+            (oldest,),
+        ).get
+    )
+    connection.execute(f"DELETE FROM well WHERE until < ? AND {_OWN}", (oldest,))
+    connection.execute(
+        "UPDATE well SET at = ?1, calls = (SELECT json_group_array(json(c.value)) "
+        f"FROM json_each(calls) AS c WHERE c.value ->> 2 >= ?1) WHERE at < ?1 AND {_OWN}",
+        (oldest,),
+    )
+    return gone
+
+
+def _days(seens: Iterable[Seen]) -> Iterable[list[Seen]]:
+    """Yield runs of calls that span a day at most, in order."""
+    run: list[Seen] = []
+    first = last = 0
+    for seen in seens:
+        first, last = (min(first, seen.at), max(last, seen.at)) if run else (seen.at, seen.at)
+        if last - first > DAY:
+            yield run
+            run, first, last = [], seen.at, seen.at
+        run.append(seen)
+    if run:
+        yield run
+
+
+def _row(seens: list[Seen]) -> tuple[str | int | bool, ...]:
+    numbers, times = [seen.n for seen in seens], [seen.at for seen in seens]
+    first = seens[0]
+    return (
+        *(first.log, first.session, first.project, *first.label),
+        *(min(numbers), max(numbers), min(times), max(times)),
+        " ".join([seen.fingerprint for seen in seens]),
+        _json([*map(_named, seens)]).decode(),
+    )
