@@ -301,8 +301,7 @@ class Learner:
         if told.excluded:
             naming.forget(self.connection, told.key, self.settings.home)
         place = naming.place(self.connection, told, known, self._logs)
-        pairing = self._pairings.pop(place.name, None)
-        if pairing is None:
+        if (pairing := self._pairings.pop(place.name, None)) is None:
             pairing = Pairing(place.name, place.name)
             load(self.connection, pairing)
         self._pairings[place.name] = pairing
@@ -324,13 +323,11 @@ class Learner:
                     lesson.end()
                     self._rested(clean(heard.session), ts)
                 last = ts if last is None or ts > last else last
-            lesson.add(
-                heard, last or told.written + record.n
-            )  # without times, in its records' order
+            now = last or told.written + record.n  # without times the order is the records'
+            lesson.add(heard, now)
             if record.rest is not None:
                 lesson.end()
-                ended = record.rest == "end"
-                self._rest(pairing.session, ts or last or told.written, ended=ended)
+                self._rest(pairing.session, ts or now, ended=record.rest == "end")
         lesson.end()
         self._heard_of(pairing.session, told.written)
 
