@@ -23,6 +23,7 @@ MEASURES = (
     "redact",
     "rebuild",
     "query",
+    "serving",
     "rpc",
     "latency",
     "cold",
@@ -70,7 +71,8 @@ def main(argv: list[str]) -> int:
         "machine": machine(),
         "rows": [{**msgspec.to_builtins(row), "met": row.met} for row in rows],
     }
-    target = options.out / f"{options.records}.json"
+    # A run of some rows alone does not take the place of a whole table.
+    target = options.out / f"{'-'.join([str(options.records), *options.names])}.json"
     target.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
     missed = [row.metric for row in rows if not row.met]
     print(f"{len(rows) - len(missed)} of {len(rows)} targets met; written to {target}")
@@ -79,9 +81,10 @@ def main(argv: list[str]) -> int:
 
 def measured(name: str, corpus: Path) -> list[Row]:
     """Return the rows of one measure, printing each as it is known."""
-    rows: list[Row] = importlib.import_module(f"bench.{name}").rows(corpus)
-    for row in rows:
+    rows: list[Row] = []
+    for row in importlib.import_module(f"bench.{name}").rows(corpus):
         show(row)
+        rows.append(row)
     return rows
 
 

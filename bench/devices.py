@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from memoryd.clock import rfc3339
 from memoryd.index.hits import Key, fetch
 from memoryd.index.search import Match
 from memoryd.recall import question
@@ -19,8 +18,6 @@ from memoryd.recall.rank import Merged
 from memoryd.recall.support import POOL
 
 _WORD = re.compile(r"\w+")
-_MONTHS = "january february march april may june july august september october november december"
-MONTHS = tuple(_MONTHS.split())
 
 Change = Callable[[Asked, Merged], list[Match]]
 """From a question and what was found, best first, to the first `POOL` of that in another order."""
@@ -37,24 +34,6 @@ def changing(change: Change) -> Iterator[None]:
 
     with mock.patch.object(question, "_lifted", changed):
         yield
-
-
-def context(worth: float) -> Callable[[Asked, Merged], list[Match]]:
-    """Return a change by which a row is worth more for each word asked for that names its project or its day.
-
-    `worth` is that of such a word, as a share of the best row's score.
-    """
-
-    def named(asked: Asked, merged: Merged) -> list[Match]:
-        pool = merged.matches[:POOL]
-        words = frozenset(_WORD.findall(asked.ask.query.lower()))
-        rows = fetch(asked.reader.connection, [Key(match.level, match.id) for match in pool])
-        best = -pool[0].first if pool else 0.0
-        gains = [worth * best * len(words & (_project(row.project) | _day(row.ts))) for row in rows]
-        order = sorted(range(len(pool)), key=lambda at: (pool[at].first - gains[at], at))
-        return [pool[at] for at in order]
-
-    return named
 
 
 def folded(alike: float) -> Callable[[Asked, Merged], list[Match]]:
@@ -76,18 +55,6 @@ def folded(alike: float) -> Callable[[Asked, Merged], list[Match]]:
         return [*first, *behind]
 
     return once
-
-
-def _project(project: str | None) -> frozenset[str]:
-    name = (project or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
-    return frozenset(_WORD.findall(name.lower()))
-
-
-def _day(ts: int | None) -> frozenset[str]:
-    if ts is None:
-        return frozenset()
-    year, month, day = rfc3339(ts)[:10].split("-")
-    return frozenset((year, MONTHS[int(month) - 1], day, day.lstrip("0")))
 
 
 def _runs(text: str) -> frozenset[tuple[str, ...]]:

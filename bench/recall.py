@@ -23,7 +23,7 @@ from unittest import mock
 
 import msgspec
 
-from bench.devices import changing, context, folded
+from bench.devices import changing, folded
 from bench.questions import Question
 from bench.row import machine
 from bench.sets import Index, sets_of
@@ -164,8 +164,8 @@ ARMS: Mapping[str, tuple[Callable[..., list[str]], Setting]] = {
     "age does not matter": (ours, patched(support, "NEWER", 0.0)),
     "newer counts three times as much": (ours, patched(support, "NEWER", 0.3)),
     "newer, halved after a week": (ours, patched(support, "HALVED_MS", 7 * 24 * 3_600 * 1_000)),
-    "project and day count, a little": (ours, lambda: changing(context(0.1))),
-    "project and day count": (ours, lambda: changing(context(0.3))),
+    "project and day do not matter": (ours, patched(support, "NAMED", 0.0)),
+    "project and day count three times as much": (ours, patched(support, "NAMED", 0.3)),
     "near-duplicates folded (0.9)": (ours, lambda: changing(folded(0.9))),
     "near-duplicates folded (0.6)": (ours, lambda: changing(folded(0.6))),
 }

@@ -103,6 +103,7 @@ def machine() -> dict[str, object]:
         "python": platform.python_version(),
         "kernel": platform.release(),
         "processor": platform.machine(),
+        "load": os.getloadavg(),
         "cores": len(os.sched_getaffinity(0)),
         "versions": {name: importlib.metadata.version(name) for name in LIBRARIES},
     }

@@ -53,8 +53,10 @@ def built(logs: Path, folder: Path) -> Reader:
     """Return a reader of an index of `logs`, made in `folder`."""
     text = f'[[source]]\nkind = "auto"\npath = "{logs}"\n[index]\nmax_class = "secret"\n'
     loaded = config.parse(text, folder / "memoryd.toml")
-    settings = from_config(loaded.config, folder, KEY, {"HOME": str(folder)})
-    path = folder / "memory.sqlite3"
+    state = folder / "state"
+    state.mkdir()
+    settings = from_config(loaded.config, state, KEY, {"HOME": str(folder)})
+    path = state / "memory.sqlite3"
     db.create(path)
     building.build(path, settings)
     return Reader(db.reader(path), Ids(KEY), Classes(settings.classes.names))

@@ -28,6 +28,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "redact": {"TEXTS": 200, "AT_ONCE": 100, "HOSTILE": 1 << 10},
     "rebuild": {"ROUNDS": 1},
     "query": {"ROUNDS": 1, "KINDS": query.KINDS[:2]},
+    "serving": {"ROUNDS": 1, "SECONDS": 0.05, "COMMITS": 5},
     "rpc": {"ROUNDS": 1, "SECONDS": 0.01},
     "latency": {"STEPS": 22},
     "cold": {"ROUNDS": 1, "HOOK_ROUNDS": 1},

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 import apsw
 import msgspec
 
-from bench.devices import MONTHS
 from bench.questions import Question
 from memoryd.clock import parse_rfc3339
 from memoryd.index import dump
@@ -25,6 +24,9 @@ _TOOLS = frozenset(
 )
 _LEAST_WORDS, _MOST_WORDS = 4, 40
 _WORD = re.compile(r"[^\W\d_]{4,}")
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
 _SHARE = 5
 
 
@@ -134,6 +136,6 @@ def _replies(connection: apsw.Connection) -> list[Line]:
         if row.kind == "assistant" and row.ts and row.session in projects:
             name = str(projects[row.session]).replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
             _, month, day = row.ts[:10].split("-")
-            spoken = f"{name} {int(day)} {MONTHS[int(month) - 1]}"
+            spoken = f"{name} {int(day)} {_MONTHS[int(month) - 1]}"
             found.append(Line(row.session, row.text, spoken))
     return found

@@ -61,7 +61,7 @@ class Daemon:
         self.process: subprocess.Popen[bytes] | None = None
         self._log = home / "daemon.log"
 
-    def start(self) -> float:
+    def start(self, within: float = READY_S) -> float:
         """Start the daemon and return the seconds until it was ready. Raises: NotStarted."""
         began = time.monotonic()
         with self._log.open("ab") as log:
@@ -72,7 +72,7 @@ class Daemon:
                 stderr=log,
                 umask=self.umask,
             )
-        while time.monotonic() < began + READY_S:
+        while time.monotonic() < began + within:
             if self.process.poll() is not None:
                 raise NotStarted(self.last_words())
             if self.ready():

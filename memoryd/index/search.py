@@ -85,6 +85,7 @@ class LogName(NamedTuple):
     root: str
     log: str
     session: str
+    project: str
 
 
 class Reader:
@@ -200,7 +201,7 @@ def logs(reader: Reader, ids: Iterable[int]) -> dict[int, LogName]:
     if wanted == "[]":
         return {}
     sql = (
-        "SELECT id, source, root, log, session FROM log"
+        "SELECT id, source, root, log, session, coalesce(project, '') FROM log"
         " WHERE id IN (SELECT value FROM json_each(?))"
     )
     return {id_: LogName(*name) for id_, *name in reader.connection.execute(sql, (wanted,))}

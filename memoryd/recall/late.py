@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from memoryd.index.score import MOST_COUNTED, saturation
+from memoryd.index.score import saturation
 from memoryd.index.search import Match, Reader
 from memoryd.recall.plan import Plan
 
@@ -29,13 +29,9 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def raised(reader: Reader, matches: Sequence[Match], way: Plan, average: float) -> list[Match]:
-    """Return the matches with those of the pool scored by the late words too, these in no order yet.
-
-    Adds what was counted to the scorer's counts of each row, in the order of the plan's terms. Raises: apsw.Error.
-    """
+    """Return the matches with those of the pool scored by the late words too. Raises: apsw.Error."""
     late = list(zip(way.terms, way.weights, strict=True))[len(way.terms) - way.late :]
     told = dict(_texts(reader, matches[:POOL]))
-    counts = reader.scorer.counts
     pool = []
     for match in matches[:POOL]:
         row = told[match.id]
@@ -48,8 +44,6 @@ def raised(reader: Reader, matches: Sequence[Match], way: Plan, average: float) 
             if found
         )
         pool.append(match._replace(first=match.first - more))
-        if match.id in counts:
-            counts[match.id] += bytes(min(found, MOST_COUNTED) for found in held)
     return [*sorted(pool), *matches[POOL:]]
 
 

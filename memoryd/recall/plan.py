@@ -74,12 +74,17 @@ class Plan(msgspec.Struct, frozen=True):
         return tuple(term.column for term in self.terms)
 
 
-def plan(weighed: Sequence[Weighed], mode: Mode, rows: int) -> Plan | None:
-    """Return how to look for the terms among `rows` visible rows; None: nothing can be found."""
+def plan(
+    weighed: Sequence[Weighed], mode: Mode, rows: int, *, walk_all: bool = False
+) -> Plan | None:
+    """Return how to look for the terms among `rows` visible rows; None: nothing can be found.
+
+    `walk_all`: no word comes late.
+    """
     if mode == "all":
         return _every(weighed, rows) if all(one.frequency for one in weighed) else None
     held = sorted((one for one in weighed if one.frequency), key=lambda one: one.frequency)
-    return _some(held[:MOST_TERMS], rows) if held else None
+    return _some(held[:MOST_TERMS], rows, walk_all=walk_all) if held else None
 
 
 def _every(weighed: Sequence[Weighed], rows: int) -> Plan:
@@ -98,7 +103,7 @@ def _every(weighed: Sequence[Weighed], rows: int) -> Plan:
     )
 
 
-def _some(held: Sequence[Weighed], rows: int) -> Plan:
+def _some(held: Sequence[Weighed], rows: int, *, walk_all: bool) -> Plan:
     """Plan for rows that hold any of the terms, given rarest first."""
     matches = [one.term.match for one in held]
     everything = " OR ".join(matches)
@@ -117,7 +122,7 @@ def _some(held: Sequence[Weighed], rows: int) -> Plan:
     if driving == len(held):
         return whole
     if driving:
-        return _driven(held, driving, rows)
+        return _driven(held, driving, rows, walk_all=walk_all)
     wider = replace(whole, newest=NEWEST)
     if len(held) == 1:
         return wider
@@ -132,9 +137,10 @@ def _some(held: Sequence[Weighed], rows: int) -> Plan:
     )
 
 
-def _driven(held: Sequence[Weighed], driving: int, rows: int) -> Plan:
+def _driven(held: Sequence[Weighed], driving: int, rows: int, *, walk_all: bool) -> Plan:
     """Plan for rows that hold one of the first `driving` terms, given rarest first."""
-    near, late = _walked(held[driving:], WALKED * driven(rows))
+    most = sum(one.frequency for one in held) if walk_all else WALKED * driven(rows)
+    near, late = _walked(held[driving:], most)
     ordered = [*held[:driving], *near, *late]
     matches = [one.term.match for one in ordered[: driving + len(near)]]
     found = " OR ".join(matches[:driving])

@@ -36,8 +36,7 @@ from memoryd.serve.naming import Place
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
-_MOST_PAIRINGS, _MOST_AT_ONCE = 64, 20
-TOGETHER = 4_000
+_MOST_PAIRINGS, _MOST_AT_ONCE, TOGETHER = 64, 20, 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
@@ -92,8 +91,7 @@ class Learner:
 
     def progress(self, key: int) -> int:
         """Return how many records of a log are learned from."""
-        place = self._places.get(key)
-        return 0 if place is None else place.n
+        return place.n if (place := self._places.get(key)) is not None else 0
 
     def step(self) -> bool:
         """Learn from a batch and from some that wait behind it, in one transaction; say whether there is more.
@@ -115,8 +113,7 @@ class Learner:
         waiting = sorted(self._quiet())
         ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
         left = waiting[len(ripe) :]
-        # A session that is too old to be kept comes to rest all the same, before it goes.
-        done = not left or left[0][0] > now
+        done = not left or left[0][0] > now  # none goes before it has come to rest
         if ripe or (done and retention.due(self.connection, now)):
             with db.unsynced(self.connection):
                 for _, session, last in ripe:
@@ -302,8 +299,7 @@ class Learner:
         if told.excluded:
             naming.forget(self.connection, told.key, self.settings.home)
         place = naming.place(self.connection, told, known, self._logs)
-        pairing = self._pairings.pop(place.name, None)
-        if pairing is None:
+        if (pairing := self._pairings.pop(place.name, None)) is None:
             pairing = Pairing(place.name, place.name)
             load(self.connection, pairing)
         self._pairings[place.name] = pairing
@@ -320,17 +316,15 @@ class Learner:
             record, ts, last = heard.record, heard.record.ts, heard.before
             if record.n < place.n:
                 continue
-            if ts is not None:
-                if last is None or ts - last > self.idle_after:
-                    lesson.end()
-                    self._rested(clean(heard.session), ts)
-                last = ts if last is None or ts > last else last
-            # Where a log tells no times at all, its order is still that of its records.
-            lesson.add(heard, last or told.written + record.n)
+            if ts is not None and (last is None or ts - last > self.idle_after):
+                lesson.end()
+                self._rested(clean(heard.session), ts)
+            last = last if ts is None else max(ts, last or ts)
+            now = last or told.written + record.n  # without times, by their order
+            lesson.add(heard, now)
             if record.rest is not None:
                 lesson.end()
-                ended = record.rest == "end"
-                self._rest(pairing.session, ts or last or told.written, ended=ended)
+                self._rest(pairing.session, ts or now, ended=record.rest == "end")
         lesson.end()
         self._heard_of(pairing.session, told.written)
 

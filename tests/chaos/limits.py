@@ -7,6 +7,7 @@ the limit is gone, the index comes to what the oracle says.
 import os
 import resource
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from tests.support.modes import too_wide
 
 FEW = 64
 """Descriptors that a daemon must live with."""
+PATIENCE = 100
+"""Tries, a tenth of a second apart, to get in after a crowd has left."""
 SMALL = 1_500_000
 """Bytes that a file may have under the quota."""
 ALLOWED = {"busy", "timeout", "disk_full", "io_error", "unavailable", "pending", "shutting_down"}
@@ -42,9 +45,21 @@ def play(seed: int, number: int, *, small: bool = False) -> int:
     return 1
 
 
+def _connected(daemon: Daemon) -> Client:
+    """Return a connection, as soon as those that were just closed have been given back."""
+    for _ in range(PATIENCE):
+        try:
+            return daemon.client()
+        except MemorydError as error:
+            if error.code not in ALLOWED:
+                raise
+        threading.Event().wait(0.1)
+    return daemon.client()
+
+
 def _settled(ground: Ground, daemon: Daemon) -> None:
     """Wait until all is read, and compare."""
-    with daemon.client() as memory:
+    with _connected(daemon) as memory:
         memory.call("sync", deadline_ms=60_000)
         ground.compare(dump(memory))
     ground.private()

@@ -297,6 +297,7 @@ def test_something_else_at_the_socket_s_path_is_named_and_left_l03(user_home: Pa
     assert refused.returncode == 78
     assert str(path) in refused.stderr
     assert path.read_text() == "precious"
+    path.unlink()  # its mode is its owner's
 
 
 ANOTHER_UID = 65_534

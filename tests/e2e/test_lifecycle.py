@@ -186,6 +186,7 @@ def test_l14_what_cannot_be_served_is_refused(daemon: Daemon, fault: str) -> Non
         fault
     ] in last
     assert path.exists()
+    path.unlink()  # its mode is the manager's
     sock.close()
 
 

@@ -149,17 +149,6 @@ def test_a_bad_line_is_counted_and_taints_what_follows_t03_t04_t07_t11_t12(world
         assert index.status().sums.unreadable == 1
 
 
-def test_a_name_that_is_no_text_is_told_as_text(world, log):
-    (log.parent / os.fsdecode(b"a\xff.jsonl")).write_bytes(b"{}\n")
-    with world.index('[index]\nmax_class = "secret"\n' + world.toml) as index:
-        catch_up(index)
-        told = index.status().skipped
-    assert {name.rpartition("/")[2]: why for name, why in told.items()} == {
-        r"a\xff.jsonl": "its name is not UTF-8"
-    }
-    assert all(name.encode() for name in told)
-
-
 def test_separators_of_other_alphabets_do_not_cut_a_line_t05(world, log):
     write(log, *owner("one\u2028two\u2029three\x85four"))
     assert texts(world.caught_up()) == ["one\u2028two\u2029three\x85four"]

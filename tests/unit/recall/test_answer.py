@@ -48,6 +48,14 @@ def oracle(rows: dict[str, str], words: list[str]) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda item: -item[1])
 
 
+def test_an_answer_is_capped_where_no_class_alone_fills_the_look(monkeypatch):
+    monkeypatch.setattr(plan, "driven", lambda rows: 1)
+    monkeypatch.setattr(plan, "NEWEST", 400)
+    lines = [Line("common said", log=f"l{at:03}", level=at % 4, ts=at) for at in range(800)]
+    with shelf(lines) as reader:
+        assert ask(reader, "common", limit=3)["capped"]
+
+
 @pytest.mark.parametrize("group", ["record", "session"])
 def test_words_that_come_late_score_as_if_their_lists_were_walked(monkeypatch, group):
     rng = random.Random(7)
@@ -320,6 +328,30 @@ def test_of_sessions_that_fit_alike_the_newer_comes_first_unless_asked_otherwise
         assert ask(reader, group="session")["hits"][0]["session"] == "old"
 
 
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("parser fix", "other"),
+        ("parser fix shop", "shop"),
+        ("parser fix march", "march"),
+        ("parser fix 12 March", "march"),
+        ("parser fix 2026-03-12", "march"),
+        ("parser fix 12", "other"),
+    ],
+)
+def test_a_question_that_names_a_project_or_a_day_finds_its_session(query, first):
+    march = 1_773_273_600_000  # 2026-03-12
+    april = march + 40 * 24 * 3_600_000
+    lines = [
+        Line("parser fix it", log="other", session="other", ts=april, project="/w/site"),
+        Line("parser fix so", log="shop", session="shop", ts=april, project="/home/ada/shop/"),
+        Line("parser fix so", log="march", session="march", ts=march, project="/w/site"),
+        *spread(*["other row here"] * 40),
+    ]
+    with shelf(lines) as reader:
+        assert ask(reader, query, group="session")["hits"][0]["session"] == first
+
+
 def test_words_that_stand_apart_in_one_session_find_it():
     rows = [("alpha seen", "together"), ("beta seen", "together"), ("alpha", "apart")]
     lines = [Line(text, log=session, session=session) for text, session in rows]
@@ -397,6 +429,7 @@ def test_a_cursor_fits_no_other_question_reader_or_index():
             lambda: ask(reader, "words", cursor=cursor),
             lambda: ask(reader, kinds=["owner"], cursor=cursor),
             lambda: ask(reader, order="newest", cursor=cursor),
+            lambda: ask(reader, recency=False, cursor=cursor),
             lambda: ask(reader, scope=Scope(1), cursor=cursor),
             lambda: ask(reader, scope=Scope(3, projects=("web",)), cursor=cursor),
             lambda: ask(reader, scope=Scope(3, "exclude"), cursor=cursor),

@@ -31,6 +31,11 @@ def test_the_commonest_words_are_not_walked_but_counted_in_the_best_rows():
     assert len(made.weights) == 4
 
 
+def test_all_words_can_be_asked_to_be_walked():
+    made = plan([word("rare", 10), word("all", 90_000)], "smart", ROWS, walk_all=True)
+    assert (made.match, made.late) == ('("rare") AND ("rare" OR "all")', 0)
+
+
 def test_a_word_that_drives_beside_none_but_late_ones_needs_no_second_group():
     made = plan([word("rare", 10), word("all", 90_000)], "smart", ROWS)
     assert (made.match, made.first, made.late) == ('"rare"', 0, 1)
