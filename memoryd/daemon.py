@@ -9,7 +9,6 @@ import contextlib
 import os
 import resource
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import structlog
@@ -40,7 +39,7 @@ from memoryd.sources.watch import EVERYTHING, Watcher
 from memoryd.standing import Configuration, Standing
 
 STOP_S = 5.0
-"""How long stopping may take before the process ends as it is."""
+"""How long stopping may take before the process ends as it is; a change of the configuration may take longer."""
 ANSWER_S = 5.0
 """How long the index may take over a question that costs nothing."""
 
@@ -159,28 +158,30 @@ class Daemon:
 
     async def main(self, asked: Asked, ready: Callable[[], None]) -> int:
         """Come up, serve, and go down when a signal asks for it; `next` then says what comes after."""
-        async with trio.open_nursery() as nursery:
-            await nursery.start(self._server.run, self._sockets)
-            await nursery.start(self._keeper.run)
-            nursery.start_soon(self._tutor.run)
-            await nursery.start(self._watch)
-            nursery.start_soon(self._look_after_notes)
-            nursery.start_soon(look_after, self._keeper, self._readers, len(self._settings.classes))
-            ready()
-            supervisor.tell("READY=1")
-            nursery.start_soon(supervisor.watchdog, self._well)
-            nursery.start_soon(supervisor.report, self._said)
-            logger.info("serving", home=str(self._settings.home), pid=os.getpid())
-            await self._until_asked(asked)
-            patience = threading.Timer(STOP_S, os._exit, (1,))
-            patience.daemon = True
-            patience.start()
-            await self._server.stop()
-            nursery.cancel_scope.cancel()
-        patience.cancel()
+        with contextlib.ExitStack() as last:
+            async with trio.open_nursery() as nursery:
+                await self._serve(nursery, ready)
+                await self._until_asked(asked)
+                last.enter_context(asked.within(STOP_S, ending=self.next is None))
+                await self._server.stop()
+                nursery.cancel_scope.cancel()
         self._reads.close()
         logger.info("stopped" if self.next is None else "taking the new configuration over")
         return 0
+
+    async def _serve(self, nursery: trio.Nursery, ready: Callable[[], None]) -> None:
+        """Start all that runs, and tell the service manager."""
+        await nursery.start(self._server.run, self._sockets)
+        await nursery.start(self._keeper.run)
+        nursery.start_soon(self._tutor.run)
+        await nursery.start(self._watch)
+        nursery.start_soon(self._look_after_notes)
+        nursery.start_soon(look_after, self._keeper, self._readers, len(self._settings.classes))
+        ready()
+        supervisor.tell("READY=1")
+        nursery.start_soon(supervisor.watchdog, self._well)
+        nursery.start_soon(supervisor.report, self._said)
+        logger.info("serving", home=str(self._settings.home), pid=os.getpid())
 
     async def _until_asked(self, asked: Asked) -> None:
         """Return once the daemon is to stop, or to serve another configuration (`next`)."""

@@ -7,6 +7,7 @@ itself, also not between the loop of one configuration and the loop of the next.
 import contextlib
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ class Asked:
         self._numbers: deque[int] = deque()
         self._loop: trio.lowlevel.TrioToken | None = None
         self._wake = trio.Event()
+        self._patience: threading.Timer | None = None
 
     async def next(self) -> int:
         """Return the next signal; of SIGHUPs that came together the last stands for all."""
@@ -46,6 +48,23 @@ class Asked:
             os._exit(1)
 
     @contextlib.contextmanager
+    def within(self, seconds: float, *, ending: bool) -> Iterator[None]:
+        """End the process as it is where what is done here takes `seconds` from when an end was asked for.
+
+        `ending`: it is asked for already. A change of the configuration alone may take as long as the request
+        that it waits for: a daemon that is told to read its configuration must not be gone instead.
+        """
+        patience = self._patience = threading.Timer(seconds, os._exit, (1,))
+        patience.daemon = True
+        if ending or any(number != signal.SIGHUP for number in self._numbers):
+            self._hurry()
+        try:
+            yield
+        finally:
+            self._patience = None
+            patience.cancel()
+
+    @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
         """Note signals instead of ending by them; in the main thread."""
         before = {number: signal.signal(number, self._hear) for number in HEARD}
@@ -57,6 +76,14 @@ class Asked:
 
     def _hear(self, number: int, _: object) -> None:
         self._numbers.append(number)
+        if number != signal.SIGHUP:
+            self._hurry()
         if self._loop is not None:
             with contextlib.suppress(trio.RunFinishedError):
                 self._loop.run_sync_soon(self._wake.set)
+
+    def _hurry(self) -> None:
+        """Let the time run, if it does not already: a signal may come between any two steps of `within`."""
+        if self._patience is not None:
+            with contextlib.suppress(RuntimeError):
+                self._patience.start()
