@@ -57,7 +57,9 @@ def test_c08_l10_sighup_takes_a_changed_configuration_over_in_the_same_process(
         assert [each["rows"] for each in agent.call("projects")["projects"]] == [1]
     configure(daemon, ONE)
     daemon.process.send_signal(signal.SIGHUP)
-    for _ in range(3):  # one that came while another was answered is answered once more, and changes nothing
+    for _ in range(
+        3
+    ):  # one that came while another was answered is answered once more, and changes nothing
         daemon.told("RELOADING=1")
         daemon.told("READY=1")
         if sockets(daemon) == ["memoryd"]:
