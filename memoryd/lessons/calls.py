@@ -84,11 +84,22 @@ def trim(connection: apsw.Connection, oldest: int) -> int:
     )
     connection.execute(f"DELETE FROM well WHERE until < ? AND {_OWN}", (oldest,))
     connection.execute(
-        "UPDATE well SET at = ?1, calls = (SELECT json_group_array(json(c.value)) "
-        f"FROM json_each(calls) AS c WHERE c.value ->> 2 >= ?1) WHERE at < ?1 AND {_OWN}",
+        "UPDATE well SET (at, prints, calls) = (SELECT ?1, group_concat(c.value ->> 5, ' '), "
+        "json_group_array(json(c.value)) FROM json_each(calls) AS c WHERE c.value ->> 2 >= ?1) "
+        f"WHERE at < ?1 AND {_OWN}",
         (oldest,),
     )
     return gone
+
+
+def delete(connection: apsw.Connection, places: Sequence[tuple[str, int, int]]) -> None:
+    """Delete calls by log, record and block; nothing of their arguments stays, their fingerprints neither."""
+    connection.executemany("DELETE FROM call WHERE log = ? AND n = ? AND block = ?", places)
+    connection.executemany(
+        "UPDATE well SET prints = (SELECT group_concat(c.value ->> 5, ' ') FROM json_each(calls) AS c) "
+        "WHERE log = ?",
+        [(log,) for log in sorted({place[0] for place in places})],
+    )
 
 
 def _days(seens: Iterable[Seen]) -> Iterable[list[Seen]]:

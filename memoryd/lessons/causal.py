@@ -194,6 +194,17 @@ def _credit(connection: apsw.Connection, lesson: row.Lesson) -> None:
     )
 
 
+def recount(connection: apsw.Connection, lesson: row.Lesson) -> None:
+    """Count the fixes that a lesson's readers may still see, and tell the newest of them, if there is one."""
+    count, args = connection.execute(
+        "SELECT count(*), (SELECT args FROM fix WHERE fingerprint = ?1 AND project = ?2 AND level <= ?3 "
+        "AND untrusted <= ?4 ORDER BY at DESC, row DESC LIMIT 1) FROM fix WHERE fingerprint = ?1 "
+        "AND project = ?2 AND level <= ?3 AND untrusted <= ?4",
+        (lesson.fingerprint, lesson.project, *lesson.label),
+    ).get
+    row.update(connection, lesson.row, evidence=int(count), fix_args=args)
+
+
 def steps(connection: apsw.Connection, success: Success, failed_at: int, label: Label) -> str:
     """Return in words what was done between a failure and the success that proves the fix.
 

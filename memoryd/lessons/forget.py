@@ -11,7 +11,9 @@ from pathlib import Path
 import apsw
 
 from memoryd import db
-from memoryd.lessons import row, words
+from memoryd.labels import Label
+from memoryd.lessons import calls as called
+from memoryd.lessons import causal, row, words
 from memoryd.lessons.retrospective import FOLDER, file_name
 
 Covers = Callable[[int, int, int], bool]
@@ -51,25 +53,21 @@ def gone(
     lessons = _taught(connection, calls)
     whole = {session} if session and covers is None else set[str]()
     fixes = _fixes(connection, {call[3:] for call in calls} | _mended(connection, whole))
-    for error, project in fixes | {(one.fingerprint, one.project) for one in lessons}:
-        lessons += row.select(
-            connection,
-            "type = 'pattern' AND origin = 'causal' AND fingerprint = ? AND project = ?",
-            (error, project),
-        )
+    lessons += _patterns(
+        connection, fixes | {(one.fingerprint, one.project, one.label) for one in lessons}
+    )
     deleted = delete(connection, {one.row: one.id for one in lessons})
-    for table in ("call", "charge", "waiting"):
-        connection.executemany(
-            f"DELETE FROM {table} WHERE log = ? AND n = ? AND block = ?",
-            [call[:3] for call in calls],
-        )
+    places = [call[:3] for call in calls]
+    called.delete(connection, places)
+    for table in ("charge", "waiting"):
+        connection.executemany(f"DELETE FROM {table} WHERE log = ? AND n = ? AND block = ?", places)
     if covers is None:
         connection.execute("DELETE FROM waiting WHERE log = ? OR log GLOB ?", _names(log))
     for name in whole | {call[3] for call in calls}:
         connection.execute("DELETE FROM retrospective WHERE session = ?", (name,))
         if home is not None:
             (home / FOLDER / file_name(name)).unlink(missing_ok=True)
-    return {"calls": len(calls), "lessons": deleted, "fixes": len(fixes)}
+    return {"calls": len(calls), "lessons": deleted, "fixes": len({one[:2] for one in fixes})}
 
 
 def delete(connection: apsw.Connection, lessons: dict[int, str]) -> int:
@@ -144,26 +142,49 @@ def _mended(connection: apsw.Connection, sessions: set[str]) -> set[_Since]:
     }
 
 
-def _fixes(connection: apsw.Connection, since: set[_Since]) -> set[tuple[str, str]]:
-    """Delete the fixes that may tell of calls `since` then; return the errors, by project, that they mended.
+_Mended = tuple[str, str, Label]
+"""The fingerprint of an error, its project, and the label of what mended it, or of the lesson."""
+
+
+def _fixes(connection: apsw.Connection, since: set[_Since]) -> set[_Mended]:
+    """Delete the fixes that may tell of calls `since` then; return what they mended.
 
     A fix tells the steps before its success and names none of them: it may tell of each earlier call of its
-    session.
+    session. Lessons are credited with what is left; one that never counted a fix, as it is above it, is as it was.
     """
-    gone: set[tuple[str, str]] = set()
+    found: set[_Mended] = set()
     for session, project, at in since:
-        found = list(
+        for number, error, level, untrusted in list(
             connection.execute(
-                "SELECT row, fingerprint FROM fix WHERE project = ? AND session = ? AND at >= ?",
+                "SELECT row, fingerprint, level, untrusted FROM fix "
+                "WHERE project = ? AND session = ? AND at >= ?",
                 (project, session, at),
             )
-        )
-        for number, fingerprint in found:
+        ):
             connection.execute("DELETE FROM fix WHERE row = ?", (number,))
-            gone.add((str(fingerprint), project))
-            connection.execute(
-                "UPDATE lesson SET fix_args = NULL, evidence = max(0, evidence - 1) WHERE project = ? "
-                "AND fingerprint = ? AND type = 'error'",
-                (project, fingerprint),
-            )
-    return gone
+            found.add((str(error), project, Label(int(level), bool(untrusted))))
+    for error, project in sorted({one[:2] for one in found}):
+        for lesson in row.select(
+            connection,
+            "type = 'error' AND origin = 'reflector' AND fingerprint = ? AND project = ?",
+            (error, project),
+        ):
+            causal.recount(connection, lesson)
+    return found
+
+
+def _patterns(connection: apsw.Connection, gone: set[_Mended]) -> list[row.Lesson]:
+    """Return the patterns that may be made of what is gone: those of its error at its label or above.
+
+    One below was made without it, and would tell its readers that something above them was forgotten.
+    """
+    return [
+        one
+        for error, project, label in gone
+        for one in row.select(
+            connection,
+            "type = 'pattern' AND origin = 'causal' AND fingerprint = ? AND project = ?",
+            (error, project),
+        )
+        if one.label.covers(label)
+    ]

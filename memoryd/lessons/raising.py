@@ -8,7 +8,7 @@ seen until then they had seen; from now on it is not there for them.
 import apsw
 
 from memoryd.labels import Label
-from memoryd.lessons import row
+from memoryd.lessons import causal, row
 from memoryd.lessons.pairing import Seen
 from memoryd.lessons.row import Lesson
 
@@ -55,18 +55,7 @@ def _fixes(connection: apsw.Connection, seen: Seen, label: Label) -> None:
             if lesson.type == "pattern" and lesson.origin == "causal":
                 _lesson(connection, lesson, label)
             elif lesson.origin == "reflector":
-                _credit(connection, lesson)
-
-
-def _credit(connection: apsw.Connection, lesson: Lesson) -> None:
-    """Count the fixes that a lesson's readers may still see, and tell the newest of them."""
-    count, args = connection.execute(
-        "SELECT count(*), (SELECT args FROM fix WHERE fingerprint = ?1 AND project = ?2 AND level <= ?3 "
-        "AND untrusted <= ?4 ORDER BY at DESC, row DESC LIMIT 1) FROM fix WHERE fingerprint = ?1 "
-        "AND project = ?2 AND level <= ?3 AND untrusted <= ?4",
-        (lesson.fingerprint, lesson.project, *lesson.label),
-    ).get
-    row.update(connection, lesson.row, evidence=int(count), fix_args=args)
+                causal.recount(connection, lesson)
 
 
 def _lesson(connection: apsw.Connection, lesson: Lesson, label: Label) -> None:

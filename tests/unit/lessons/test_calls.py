@@ -104,8 +104,20 @@ def test_trim_goes_by_each_calls_own_age_and_leaves_what_was_imported(connection
     calls.put(connection, [seen(5, at=10, session="imported")], {})
     assert calls.trim(connection, 20) == 2
     assert [r[1] for r in shown(connection)] == [2, 4, 5]
+    assert connection.execute("SELECT prints FROM well WHERE session = 's'").get == f"{2:016x}"
     assert calls.trim(connection, 21) == 2
     assert [r[1] for r in shown(connection)] == [5]
+
+
+def test_of_a_deleted_call_no_fingerprint_stays(connection):
+    batch = [seen(1), seen(2), seen(3, ok=False)]
+    calls.put(connection, [*batch, seen(9, log="b")], {2: ("e", "test")})
+    calls.delete(connection, [("a", 1, 0), ("a", 3, 0)])
+    assert [(r[0], r[1]) for r in shown(connection)] == [("a", 2), ("b", 9)]
+    assert list(connection.execute("SELECT log, prints FROM well ORDER BY log")) == [
+        ("a", f"{2:016x}"),
+        ("b", f"{9:016x}"),
+    ]
 
 
 def test_calls_of_an_older_database_come_over(tmp_path):

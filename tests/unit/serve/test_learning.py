@@ -334,6 +334,34 @@ def test_forget_of_some_records_leaves_the_others(room: Classroom):
     assert room.rows("SELECT tool, summary FROM call") == [("bash", "make")]
 
 
+def test_forget_of_what_is_above_changes_nothing_below(room: Classroom):
+    room.write("a.jsonl", loop())
+    room.learn()
+    seen = "SELECT id, type, content, fix_args, evidence FROM lesson WHERE level = 0 ORDER BY id"
+    before = room.rows(seen)
+    assert [each[4] for each in before] == [2, 2]
+    above = Script("s2", at=START + 4 * 3_600_000).owner("hm").edit("/w/app/key", cls="private")
+    above.fail(cls="private").edit("src/hidden.ts", cls="private").good(cls="private")
+    room.write("b.jsonl", above.end())
+    room.learn()
+    assert room.rows("SELECT level, evidence FROM lesson WHERE level > 0") == [(2, 3)]
+    key = next(k for k, known in room.index.known().items() if known.place.log == "b.jsonl")
+    told = forget.forget(room.learner.connection, f"{key:012x}")
+    assert (told["lessons"], told["fixes"]) == (1, 1)
+    assert room.rows(seen) == before
+
+
+def test_forget_of_one_fix_leaves_the_other(room: Classroom):
+    room.write("a.jsonl", Script("s1").fail().edit("src/one.ts").good().end())
+    room.write("b.jsonl", Script("s2", at=START + DAY).fail().edit("src/two.ts").good().end())
+    room.learn()
+    key = next(k for k, known in room.index.known().items() if known.place.log == "b.jsonl")
+    forget.forget(room.learner.connection, f"{key:012x}")
+    assert room.rows("SELECT type, evidence, fix_args FROM lesson") == [
+        ("error", 1, "edit `src/one.ts`; bash `npm run build` went well")
+    ]
+
+
 @pytest.mark.parametrize("part", [True, False])
 def test_forget_finds_what_calls_taught_that_are_too_old_to_be_kept(room: Classroom, part: bool):
     room.write("a.jsonl", loop())
