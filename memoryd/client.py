@@ -50,6 +50,7 @@ MAX_ANSWER = 8 << 20
 _GRACE_S = 0.5
 _RETRY_S = 0.005
 _REQUEST = 0
+_UINT64, _MAX_INT = b"\xcf", (1 << 63) - 1
 
 
 def connect(
@@ -81,6 +82,8 @@ def packed(message: object) -> bytes:
     """Return a message as it is sent. Raises: BadRequest for a value that MessagePack cannot hold."""
     try:
         frame: bytes = msgpack.packb(message)
+        if _UINT64 in frame and _too_large(message):
+            raise OverflowError
     except (TypeError, ValueError, OverflowError) as error:
         raise errors.BadRequest(
             "an argument holds what cannot be sent", remedy=f"leave it out: {_why(error)}"
@@ -88,12 +91,21 @@ def packed(message: object) -> bytes:
     return frame
 
 
+def _too_large(value: object) -> bool:
+    """Say whether a whole number is in there that MessagePack can hold and the daemon ends the connection for."""
+    if isinstance(value, dict):
+        return any(map(_too_large, value)) or any(map(_too_large, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(_too_large, value))
+    return isinstance(value, int) and value > _MAX_INT
+
+
 def _why(error: Exception) -> str:
     """Return what was wrong with a value, and never the value: it may be anything."""
     if isinstance(error, UnicodeEncodeError):
         return "text is Unicode without halves of surrogate pairs"
     if isinstance(error, OverflowError):
-        return "whole numbers have 64 bits"
+        return "whole numbers have 64 bits, one of them for the sign"
     return "there are maps, lists, text, bytes, numbers, booleans and null, 500 deep at most"
 
 

@@ -87,11 +87,12 @@ UNSENDABLE = pytest.mark.parametrize(
     [
         ("kept \ud800", "surrogate"),
         (1 << 70, "64 bits"),
+        ({"in": [1 << 63]}, "sign"),
         (-1 << 70, "64 bits"),
         ({"kept"}, "lists"),
         (DEEP, "500 deep"),
     ],
-    ids=["surrogate", "large", "small", "set", "deep"],
+    ids=["surrogate", "large", "unsigned", "small", "set", "deep"],
 )
 
 
