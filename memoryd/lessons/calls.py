@@ -93,13 +93,24 @@ def trim(connection: apsw.Connection, oldest: int) -> int:
 
 
 def delete(connection: apsw.Connection, places: Sequence[tuple[str, int, int]]) -> None:
-    """Delete calls by log, record and block; nothing of their arguments stays, their fingerprints neither."""
-    connection.executemany("DELETE FROM call WHERE log = ? AND n = ? AND block = ?", places)
-    connection.executemany(
-        "UPDATE well SET prints = (SELECT group_concat(c.value ->> 5, ' ') FROM json_each(calls) AS c) "
-        "WHERE log = ?",
-        [(log,) for log in sorted({place[0] for place in places})],
-    )
+    """Delete calls by log, record and block; nothing of their arguments stays, their fingerprints neither.
+
+    A batch is taken apart once, whatever goes of it: through the view it would be for each call.
+    """
+    connection.executemany("DELETE FROM failed WHERE log = ? AND n = ? AND block = ?", places)
+    gone: dict[str, list[str]] = {}
+    for log, n, block in places:
+        gone.setdefault(log, []).append(f"{n}.{block}")
+    for log, names in gone.items():
+        connection.execute(
+            "UPDATE well SET (at, until, prints, calls) = (SELECT coalesce(min(c.value ->> 2), at), "
+            "coalesce(max(c.value ->> 2), until), coalesce(group_concat(c.value ->> 5, ' '), ''), "
+            "json_group_array(json(c.value)) FROM json_each(calls) AS c WHERE "
+            "(c.value ->> 0) || '.' || (c.value ->> 1) NOT IN (SELECT value FROM json_each(?2))) "
+            "WHERE log = ?1",
+            (log, _json(names).decode()),
+        )
+        connection.execute("DELETE FROM well WHERE log = ? AND calls = '[]'", (log,))
 
 
 def _days(seens: Iterable[Seen]) -> Iterable[list[Seen]]:

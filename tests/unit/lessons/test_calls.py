@@ -120,6 +120,17 @@ def test_of_a_deleted_call_no_fingerprint_stays(connection):
     ]
 
 
+def test_a_batch_is_taken_apart_once_however_much_of_it_goes(connection):
+    batch = [seen(n) for n in range(200)]
+    calls.put(connection, batch, {})
+    before = connection.total_changes()
+    calls.delete(connection, [(one.log, one.n, one.block) for one in batch[:-1]])
+    assert connection.total_changes() - before == 1
+    assert shown(connection) == [row(batch[-1])]
+    calls.delete(connection, [("a", 199, 0), ("a", 200, 0)])
+    assert connection.execute("SELECT count(*) FROM well").get == 0
+
+
 def test_calls_of_an_older_database_come_over(tmp_path):
     connection = apsw.Connection(str(tmp_path / "old.sqlite3"))
     for step in migrations.steps("lessons")[:9]:
