@@ -39,13 +39,16 @@ class Output:
 
     def show(self, parts: Iterable[Part]) -> None:
         """Print for a person. Raises: ReaderGone, IOFailed."""
+        write(self.drawn(parts))
+
+    def drawn(self, parts: Iterable[Part]) -> str:
+        """Return the text that `show` prints."""
         if not self.terminal and not self.colour:
-            write(plain(parts))
-            return
+            return plain(parts)
         from bxctl import paint
 
         width = None if self.terminal or "COLUMNS" in os.environ else PIPE_COLUMNS
-        write(paint.painted(parts, colour=self.colour, width=width))
+        return paint.painted(parts, colour=self.colour, width=width)
 
     def value(self, form: str, version: int, content: Mapping[str, object]) -> None:
         """Print one JSON object that says what it is: its `form`, and that form's `version`.
