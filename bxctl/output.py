@@ -8,7 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from bxctl import safe
 from bxctl.layout import Part, plain
@@ -88,7 +88,10 @@ def flush() -> None:
 
 
 def say(text: str) -> None:
-    """Print one line of talk to standard error; if nobody can read it, it is lost."""
+    """Print one line of talk to standard error, after what was written; if nobody can read it, it is lost."""
+    if sys.stdout is not None:
+        with suppress(OSError, ValueError):  # the data's own last flush tells of that
+            sys.stdout.flush()
     tell(f"bxctl: {safe.line(text)}")
 
 
