@@ -46,6 +46,18 @@ def test_manual_pages_and_completion_are_where_shells_look(environment):
         assert (environment / "share" / path).is_file()
 
 
+def test_the_page_is_in_it_and_says_which_extra_it_needs(environment, tmp_path):
+    assert list(environment.glob("lib/*/site-packages/memoryd/web/page/index.html"))
+    env = {**os.environ, "HOME": str(tmp_path), "MEMORYD_HOME": str(tmp_path / "state")}
+    argv = [environment / "bin/memoryd", "web"]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 69
+    assert done.stderr == (
+        "memoryd: memoryd web needs hypercorn and starlette, not installed here;"
+        " pip install 'memoryd[web]'\n"
+    )
+
+
 def test_the_demonstration_runs_from_it(environment, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
