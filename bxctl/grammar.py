@@ -156,6 +156,8 @@ TREE: Tree = {
     "install": "bxctl.install",
     "uninstall": "bxctl.install",
     "doctor": "bxctl.doctor",
+    "backup": "bxctl.safekeeping",
+    "restore": "bxctl.safekeeping",
     "hook": {
         "claude-code": "bxctl.hooks",
         "codex": "bxctl.hooks",
