@@ -74,6 +74,7 @@ def failed(error: OSError) -> IOFailed | DiskFull:
 def _check(home: Path, target: Path) -> None:
     if not (home / state.KEY).exists():
         raise Unavailable(f"there is nothing of memoryd in {home}", remedy="start `memoryd` once")
+    state.key(home)  # refused while it is being changed: lessons name logs by the next one then
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise BadRequest(f"{target} is no folder", remedy="name a new one")
     if target.is_dir() and any(target.iterdir()):
@@ -96,6 +97,7 @@ def _taken(source: Source, target: Path, between: Callable[[], None]) -> Manifes
     copy.mkdir(mode=0o700)
     _settle(source.home, copy, between)
     _copy_growing(source.home, copy)
+    state.key(source.home)
     version = _without_forgotten(copy)
     if source.config is not None and source.config.exists():
         handle = os.open(source.config, os.O_RDONLY | os.O_CLOEXEC)
@@ -130,7 +132,7 @@ def _settle(home: Path, copy: Path, between: Callable[[], None]) -> None:
         for name in copied.keys() - seen.keys():
             (copy / name).unlink(missing_ok=True)
         changed = [name for name, sign in seen.items() if copied.get(name) != sign]
-        if not number or overrides.FILE in changed:
+        if not number or not {overrides.FILE, state.KEY}.isdisjoint(changed):
             _copy_lessons(home, copy)
         fresh = {name: _copied(home, copy, name) for name in changed}
         copied = {name: fresh.get(name, copied.get(name)) for name in seen}
