@@ -62,7 +62,7 @@ COMMANDS = (
 One line a check: ok, warn (look at it), fail (a promise cannot be kept), skip (nothing to look at), with what
 to do about it. Exits with 1 when a check fails; a daemon that is down is one.""",
         (
-            ("bxctl doctor", "sixteen checks"),
+            ("bxctl doctor", "seventeen checks"),
             ("bxctl doctor --json | jq .failed", "which failed"),
         ),
     ),
