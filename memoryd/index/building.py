@@ -128,7 +128,7 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
         pending.succeeded(key)
         telling.done(sizes[key])
     writer.rows.flush()
-    catalogue = Catalogue(table.every(writer.connection))
+    catalogue = Catalogue(table.known(writer.connection))
     found = sweeping.look(settings, there, writer, catalogue)
     for log in sweeping.settle(settings, writer, catalogue, found).logs:
         counts.indexed += log.indexed
