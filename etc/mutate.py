@@ -7,8 +7,9 @@ SAMPLE=50 SEED=1 in the environment run fifty of each module's, drawn evenly.
 
 The tests are collected once a module, in a process of its own. They run once as they are, which says which lines of
 the module each of them reaches and how long it takes. Then each mutant is a fork whose function has other code and
-which runs the tests that reach the changed line: first those that noticed others, then the fast ones. So constants
-of modules, defaults of arguments and decorators are not changed. A test that takes five times as long has noticed.
+which runs the tests that reach the changed line, those that noticed others first; the dear ones only once all
+mutants have met the rest. So constants of modules, defaults of arguments and decorators are not changed. A test
+that takes five times as long has noticed.
 """
 
 import gc
@@ -22,6 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
 from types import FrameType, FunctionType
@@ -39,20 +41,23 @@ PAGE = ROOT / "docs" / "mutation.md"
 LEAST = 0.9
 TESTS = {
     "memoryd.labels": ["unit/test_labels.py", "unit/test_fold.py"],
-    "memoryd.sources.lines": ["unit/sources/test_lines.py", "property/test_lines.py"],
-    "memoryd.index.building": ["unit/index/test_publish.py", "unit/index/test_faults.py"],
-    "memoryd.index.swap": ["unit/index/test_publish.py", "unit/index/test_disks.py"],
-    "memoryd.index.identity": ["unit/index/test_rewriting.py", "unit/index/test_whole.py"],
-    "memoryd.protocol": ["unit/test_protocol.py", "property/test_protocol.py"],
-    "memoryd.notes.check": ["unit/notes", "property/test_notes.py"],
+    "memoryd.sources.lines": ["unit/sources/test_lines.py"],
+    "memoryd.index.building": ["unit/index/test_building.py", "unit/index/test_rewriting.py"],
+    "memoryd.index.swap": ["unit/index/test_swap.py", "unit/index/test_publish.py"],
+    "memoryd.index.identity": ["unit/index/test_identity.py", "unit/index/test_rewriting.py"],
+    "memoryd.protocol": ["unit/test_protocol.py"],
+    "memoryd.notes.check": ["unit/notes/test_check.py", "unit/notes/test_text.py"],
     "memoryd.broker.grants": ["unit/broker", "unit/serve/test_gate.py"],
-    "memoryd.lessons.gate": ["unit/lessons", "property/test_lessons.py"],
-    "memoryd.lessons.settlement": ["unit/lessons", "property/test_lessons.py"],
+    "memoryd.lessons.gate": ["unit/lessons/test_gate.py", "unit/lessons/test_verdicts.py"],
+    "memoryd.lessons.settlement": [
+        "unit/lessons/test_settling.py",
+        "unit/lessons/test_lifecycle.py",
+    ],
 }
 AT_IMPORT = {"memoryd.broker.grants": {"_row", "_of_notes"}}
 """Functions that make a module's constants and have run before a mutant of them could be put in their place."""
 _DEAR = 0.5
-"""Seconds that a test may take and still be run before the fast ones because it noticed something."""
+"""Seconds from which a test is run only for what the others did not notice."""
 _Made = tuple[Mutant, list[FunctionType]]
 _EXPLAINED = re.compile(r"^\| `(memoryd[\w.]+)` \| `(.+?)` \| (.+?) \|$", re.MULTILINE)
 _OPTIONS = [
@@ -63,7 +68,7 @@ _OPTIONS = [
 class Child(NamedTuple):
     """A fork that runs the tests: its mutant, and the end of the pipe that names the test that failed."""
 
-    title: str
+    number: int
     said: int
 
 
@@ -147,22 +152,43 @@ class Mutating:
         if not self._as_they_are():
             return True
         self._items.sort(key=lambda item: self._reach[item.nodeid].took)
-        children: dict[int, Child] = {}
         made = list(self._mutants())
-        for mutant, functions in self._drawn(made):
-            self.ran += 1
-            if len(children) >= (os.cpu_count() or 1):
-                self._reap(children)
-            pid, said = self._fork(partial(self._notice, mutant, functions))
-            children[pid] = Child(mutant.title, said)
-            if self.ran % 50 == 0:
-                print(
-                    f"mutate: {self.name}: {self.ran} so far, {len(self.alive)} alive", flush=True
-                )
-        while children:
-            self._reap(children)
-        self.made = len(made)
+        drawn = self._drawn(made)
+        cheap = {test for test, reach in self._reach.items() if reach.took < _DEAR}
+        left = self._pass(drawn, cheap)
+        left = self._pass(left, self._reach.keys() - cheap)
+        self.alive = [mutant.title for mutant, _ in left]
+        self.made, self.ran = len(made), len(drawn)
         return True
+
+    def _pass(self, line: list[_Made], tests: AbstractSet[str]) -> list[_Made]:
+        """Run some of the tests once a mutant; return the mutants that they did not notice."""
+        children: dict[int, Child] = {}
+        alive: set[int] = set()
+        began = time.monotonic()
+        for at, (mutant, functions) in enumerate(line):
+            lines = set(range(mutant.first, mutant.last + 1))
+            mine = [
+                item
+                for item in self._items
+                if item.nodeid in tests and lines & self._reach[item.nodeid].lines
+            ]
+            if not mine:
+                alive.add(at)
+                continue
+            if len(children) >= (os.cpu_count() or 1):
+                self._reap(children, alive)
+            pid, said = self._fork(partial(self._notice, mutant, functions, mine))
+            children[pid] = Child(at, said)
+        while children:
+            self._reap(children, alive)
+        took = time.monotonic() - began
+        print(
+            f"mutate: {self.name}: {len(line)} run with {len(tests)} tests in {took:.0f} s, left:"
+        )
+        for at in sorted(alive):
+            print(f"    {line[at][0].title}", flush=True)
+        return [line[at] for at in sorted(alive)]
 
     def _drawn(self, made: list[_Made]) -> list[_Made]:
         """Return the mutants to run, in the order of the source: all, or as many as were asked for."""
@@ -220,12 +246,13 @@ class Mutating:
         with os.fdopen(into, "wb") as pipe:
             pickle.dump((self._failed, self._reach), pipe)
 
-    def _notice(self, mutant: Mutant, functions: list[FunctionType], into: int) -> None:
+    def _notice(
+        self, mutant: Mutant, functions: list[FunctionType], tests: list[pytest.Item], into: int
+    ) -> None:
         """In a fork: run the tests that reach the changed lines until one fails, and write its name."""
         for function in functions:
             function.__code__ = mutant.code
-        lines = set(range(mutant.first, mutant.last + 1))
-        self._items = [item for item in self._items if lines & self._reach[item.nodeid].lines]
+        self._items = tests
         for at, item in enumerate(self._items):
             took = self._reach[item.nodeid].took
             signal.setitimer(
@@ -259,7 +286,7 @@ class Mutating:
             os._exit(1)
         os._exit(bool(self._failed))
 
-    def _reap(self, children: dict[int, Child]) -> None:
+    def _reap(self, children: dict[int, Child], alive: set[int]) -> None:
         """Wait for one fork to end, and remember what it came to."""
         pid, status = os.wait()
         child = children.pop(pid)
@@ -267,14 +294,14 @@ class Mutating:
         os.close(child.said)
         self.late += os.WIFSIGNALED(status)
         if status == 0:
-            self.alive.append(child.title)
+            alive.add(child.number)
         elif killer:
             self._to_front(killer)
 
     def _to_front(self, killer: str) -> None:
         """Run the test that noticed this one first: it may notice the next one too."""
         for at, item in enumerate(self._items):
-            if item.nodeid == killer and self._reach[killer].took < _DEAR:
+            if item.nodeid == killer:
                 self._items.insert(0, self._items.pop(at))
                 return
 

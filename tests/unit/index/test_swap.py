@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import apsw
 import pytest
@@ -27,6 +28,11 @@ def story():
 
 def names(live):
     return sorted(path.name for path in live.parent.iterdir())
+
+
+def handles():
+    """How many descriptors this process has."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def database(path):
@@ -107,22 +113,24 @@ def test_a_folder_is_synced_once_or_tried_once_more(tmp_path, monkeypatch):
     for failing, tried, said in ((0, 1, True), (1, 2, True), (9, 2, False)):
         asked.clear()
         monkeypatch.setattr(swap.os, "fsync", lambda handle, most=failing: fsync(handle, most))
-        before = len(os.listdir("/proc/self/fd"))
+        before = handles()
         assert swap.sync_folder(tmp_path) is said
         assert asked == [tmp_path.stat().st_ino] * tried
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert handles() == before
 
 
 def test_handles_of_a_sync_are_not_handed_to_children_and_are_closed(tmp_path, monkeypatch):
     path = tmp_path / "file"
     path.touch()
     inherited = []
-    monkeypatch.setattr(swap.os, "fsync", lambda handle: inherited.append(os.get_inheritable(handle)))
-    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(
+        swap.os, "fsync", lambda handle: inherited.append(os.get_inheritable(handle))
+    )
+    before = handles()
     swap.sync_file(path)
     swap.sync_folder(tmp_path)
     assert inherited == [False, False]
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert handles() == before
 
 
 def test_a_publication_goes_step_by_step_and_tells_each(live, story, monkeypatch):
