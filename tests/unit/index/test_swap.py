@@ -197,3 +197,51 @@ def test_a_damaged_index_is_closed_and_set_aside(live):
     with pytest.raises(apsw.ConnectionClosedError):
         old.execute("SELECT 1")
     assert names(live) == ["memory.sqlite3.corrupt-1"]
+
+
+def test_only_a_folder_is_synced_as_one(live):
+    live.touch()
+    with pytest.raises(NotADirectoryError):
+        swap.sync_folder(live)
+
+
+def test_a_database_that_answers_with_wal_is_busy_and_stays_open(monkeypatch):
+    """An engine says so in words where a lock is in the way, instead of raising."""
+    waited = []
+    monkeypatch.setattr(db, "waits_for_locks", waited.append)
+
+    class Connection:
+        closed = False
+
+        def pragma(self, name, value):
+            assert (name, value) == ("journal_mode", "delete")
+            return "wal"
+
+        def close(self):
+            self.closed = True
+
+    connection = Connection()
+    with pytest.raises(IndexBusy) as caught:
+        swap.leave_wal(connection)
+    assert str(caught.value) == (
+        "another process has the index open; close it there (only memoryd may open the index), "
+        "then run `bxctl reindex` again"
+    )
+    assert (waited, connection.closed) == ([connection], False)
+
+
+@pytest.mark.parametrize("clean", [swap.set_aside, swap.remove_copies, swap.sweep])
+def test_what_another_removed_meanwhile_is_no_fault(live, monkeypatch, clean):
+    live.touch()
+    kept = {"set_aside": ["memory.sqlite3.corrupt-2"]}.get(clean.__name__, ["memory.sqlite3"])
+    for name in ("corrupt-1", "rejected", "rebuild-1"):
+        (live.parent / f"memory.sqlite3.{name}").touch()
+    real = Path.glob
+    monkeypatch.setattr(
+        Path, "glob", lambda folder, pattern: [folder / "gone", *real(folder, pattern)]
+    )
+    clean(live)
+    monkeypatch.undo()
+    gone = {"set_aside": "corrupt-1", "remove_copies": "rejected", "sweep": "rebuild-1"}
+    assert set(kept) <= set(names(live))
+    assert f"memory.sqlite3.{gone[clean.__name__]}" not in names(live)
