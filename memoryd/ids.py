@@ -28,16 +28,20 @@ def _framed(text: str) -> bytes:
 
 
 class Ids:
-    """Ids and cursors under one 32-byte key; the key outlives the index, so ids survive a rebuild."""
+    """Ids and cursors under one key; the key outlives the index, so ids survive a rebuild.
+
+    32 bytes; or 64, of which the last 32 are what stands for texts: they outlive a change of the rest.
+    """
 
     def __init__(self, key: bytes) -> None:
-        """Derive the working keys from `key`. Raises: ValueError when it is not 32 bytes."""
-        if len(key) != 32:
-            raise ValueError("the key has 32 bytes")
+        """Derive the working keys from `key`. Raises: ValueError when it is not 32 or 64 bytes."""
+        if len(key) not in {32, 64}:
+            raise ValueError("the key has 32 or 64 bytes")
+        key, texts = key[:32], key[32:]
         self._log_key = self._derive(key, b"log")
         self._id_key = self._derive(key, b"id")
         self._seal_key = self._derive(key, b"seal")
-        self._content_key = self._derive(key, b"content")
+        self.content_key = texts or self._derive(key, b"content")
 
     @staticmethod
     def _derive(key: bytes, use: bytes) -> bytes:
@@ -51,7 +55,7 @@ class Ids:
     def content(self, text: str) -> str:
         """Return 16 hex digits that stand for `text`, and that nobody can check a guess against."""
         data = text.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(data, key=self._content_key, digest_size=8).hexdigest()
+        return hashlib.blake2b(data, key=self.content_key, digest_size=8).hexdigest()
 
     def _round(self, number: int, half: int) -> int:
         mixed = hashlib.blake2b(half.to_bytes(7), key=self._id_key, digest_size=7,

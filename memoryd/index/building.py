@@ -110,7 +110,7 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
     writer.patience = lambda behind: behind is None and pending.patient
     while (next_one := pending.take(0.0)) is not None:
         key, file = next_one
-        room.check(settings.home)
+        room.check(settings.path.parent)
         try:
             turn, _ = index_log(writer, file, None, None)
         except Waiting:
