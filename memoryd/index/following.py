@@ -51,7 +51,7 @@ class Following:
             self.catalogue = Catalogue(table.known(connection))
             self.notes = NoteRows(settings, connection)
             self.purging = purging.bits(connection, purging.PURGE) != 0
-            self.writer = Writer(connection, settings, next_id, related=False)
+            self.writer = Writer(connection, settings, next_id)
         self.pending = Pending()
         self._resting = Resting()
         self.missing: list[str] = []
