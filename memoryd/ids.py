@@ -22,6 +22,11 @@ MAX_BLOCK = (1 << _BLOCK_BITS) - 1
 _MAC_BYTES = 16
 
 
+def _framed(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogateescape")
+    return len(data).to_bytes(4) + data
+
+
 class Ids:
     """Ids and cursors under one key; the key outlives the index, so ids survive a rebuild.
 
@@ -44,8 +49,7 @@ class Ids:
 
     def log_key(self, source: str, root: str, log: str) -> int:
         """Return the 48-bit keyed name of a log: its source, its root folder, its path below it."""
-        framed = b"".join(len(part := text.encode("utf-8", "surrogateescape")).to_bytes(4) + part
-                          for text in (source, root, log))  # fmt: skip
+        framed = _framed(source) + _framed(root) + _framed(log)
         return int.from_bytes(hashlib.blake2b(framed, key=self._log_key, digest_size=6).digest())
 
     def content(self, text: str) -> str:

@@ -47,8 +47,8 @@ def screen(found: "Iterable[tuple[Check, Finding]]") -> Iterator[Part]:
     """Yield a line a check, and its remedy below it."""
     for check, finding in found:
         style = _STYLES[finding.status]
-        line = f" {check.id:<4}{check.name}: {safe.line(finding.detail)}"
-        yield Para((Span(f"{finding.status:<4}", style), Span(line)))
+        lead = (Span(f"{finding.status:<4}", style), Span(f" {check.id}"))
+        yield Para(cell(f"{check.name}: {safe.line(finding.detail)}"), 9, lead)
         if finding.remedy:
             yield Para(cell(f"remedy: {safe.line(finding.remedy)}", "dim"), 9)
 

@@ -113,9 +113,7 @@ class Learner:
         waiting = sorted(self._quiet())
         ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
         left = waiting[len(ripe) :]
-        done = (
-            not left or left[0][0] > now
-        )  # before the last has come to rest, none is too old to be kept
+        done = not left or left[0][0] > now  # none goes before it has come to rest
         if ripe or (done and retention.due(self.connection, now)):
             with db.unsynced(self.connection):
                 for _, session, last in ripe:
@@ -301,8 +299,7 @@ class Learner:
         if told.excluded:
             naming.forget(self.connection, told.key, self.settings.home)
         place = naming.place(self.connection, told, known, self._logs)
-        pairing = self._pairings.pop(place.name, None)
-        if pairing is None:
+        if (pairing := self._pairings.pop(place.name, None)) is None:
             pairing = Pairing(place.name, place.name)
             load(self.connection, pairing)
         self._pairings[place.name] = pairing
@@ -319,18 +316,15 @@ class Learner:
             record, ts, last = heard.record, heard.record.ts, heard.before
             if record.n < place.n:
                 continue
-            if ts is not None:
-                if last is None or ts - last > self.idle_after:
-                    lesson.end()
-                    self._rested(clean(heard.session), ts)
-                last = ts if last is None or ts > last else last
-            lesson.add(
-                heard, last or told.written + record.n
-            )  # without times, in its records' order
+            if ts is not None and (last is None or ts - last > self.idle_after):
+                lesson.end()
+                self._rested(clean(heard.session), ts)
+            last = last if ts is None else max(ts, last or ts)
+            now = last or told.written + record.n  # without times, by their order
+            lesson.add(heard, now)
             if record.rest is not None:
                 lesson.end()
-                ended = record.rest == "end"
-                self._rest(pairing.session, ts or last or told.written, ended=ended)
+                self._rest(pairing.session, ts or now, ended=record.rest == "end")
         lesson.end()
         self._heard_of(pairing.session, told.written)
 

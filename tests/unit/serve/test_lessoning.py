@@ -351,7 +351,7 @@ async def test_a_newer_database_is_refused_untouched_and_nothing_else_is_u02(use
     tutor = Tutor(settings, dict, idle_after_s=900)
     assert "version 99" in tutor.fault
     assert tutor.overview()["fault"] == tutor.fault
-    tutor.hear([])
+    tutor.hear([], more=False)
     tutor.look()
     await tutor.run()
     assert path.read_bytes() == before
