@@ -117,6 +117,8 @@ def test_check_5_the_index_note_is_written_but_never_removed_nor_made_by_a_move(
     assert desk.refusal("rename", index, to=B) == "reserved"
     assert desk.refusal("rename", A, to="/memories/private/MEMORY.md") == "reserved"
     assert desk.refusal("rename", A, to="/memories/internal/inbox") == "reserved"
+    assert desk.refusal("rename", A, to="/memories/private/a") == "path"
+    assert desk.refusal("rename", A, to="/memories/private/x/inbox/a.md") == "reserved"
     assert desk.refusal("rename", A, to=A) == "args"
 
 
