@@ -60,7 +60,7 @@ layers: $(STAMP)  ## import contracts: data flows downhill
 
 test: $(STAMP)  ## pytest: random order, warnings are errors, docs tests among them
 	@echo "gate: pytest"
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
 docs: $(STAMP)  ## only the docs tests
 	@$(BIN)/python -m pytest -q tests/test_docs.py

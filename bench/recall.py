@@ -99,9 +99,12 @@ def common_words_dropped() -> Iterator[None]:
     """Ask without the words in more than a fifth of the rows, where others remain."""
     exact = plan.plan
 
-    def dropping(weighed: Sequence[plan.Weighed], mode: query.Mode, rows: int) -> plan.Plan | None:
+    def dropping(
+        weighed: Sequence[plan.Weighed], mode: query.Mode, rows: int, *, walk_all: bool
+    ) -> plan.Plan | None:
         rarer = [one for one in weighed if one.frequency * 5 <= rows]
-        return exact(rarer if any(one.frequency for one in rarer) else weighed, mode, rows)
+        kept = rarer if any(one.frequency for one in rarer) else weighed
+        return exact(kept, mode, rows, walk_all=walk_all)
 
     with mock.patch.object(question, "plan", dropping):
         yield

@@ -95,8 +95,13 @@ class Writer:
     `patience(behind)` says whether a log that starts from these (None: from one that is not known) shall wait.
     """
 
-    def __init__(self, connection: apsw.Connection, settings: Settings, next_id: int) -> None:
-        """Write into `connection`; the first row gets the id `next_id`. Raises: ConfigError, OSError."""
+    def __init__(
+        self, connection: apsw.Connection, settings: Settings, next_id: int, *, related: bool = True
+    ) -> None:
+        """Write into `connection`; the first row gets the id `next_id`. Raises: ConfigError, OSError.
+
+        `related`: what logs say to each other is read now; else when it is first asked for, or by `relate`.
+        """
         self.connection = connection
         self.settings = settings
         self.max_level, self.pause = settings.max_level, settings.pause
@@ -107,7 +112,7 @@ class Writer:
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
         self.tombs = tombs.gathered(entries, self.ids)
         self._kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
-        self._kin_doubtful = False
+        self._kin_doubtful = True
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
         self.listened = False
@@ -115,6 +120,8 @@ class Writer:
         self.retold: list[Told] = []
         self._keys: dict[tuple[str, Path, str], int] = {}
         self._kept: OrderedDict[int, tuple[int, Folding]] = OrderedDict()
+        if related:
+            self.relate()
 
     def key_of(self, file: LogFile) -> int:
         """Return the keyed name of a log."""
@@ -126,14 +133,23 @@ class Writer:
 
     @property
     def kin(self) -> Kinship:
-        """What logs say to each other; read again after a rollback, when it is first asked for.
+        """What logs say to each other; read when it is first asked for, and again after a rollback.
 
         Not in the rollback itself: on a disk that fails, that would fail as well. Raises: apsw.Error.
         """
+        self.relate()
+        return self._kin
+
+    @property
+    def related(self) -> bool:
+        """Say whether `relate` would read nothing."""
+        return not self._kin_doubtful
+
+    def relate(self) -> None:
+        """Read what logs say to each other, before anything is changed that it is read from. Raises: apsw.Error."""
         if self._kin_doubtful:
             self._kin.load()
             self._kin_doubtful = False
-        return self._kin
 
     def folding(self, log: Log) -> Folding:
         """Take the fold of a log out of memory, or load it; `keep` puts it back."""

@@ -34,8 +34,6 @@ from tests.support.logs import (
     write,
 )
 
-pytestmark = pytest.mark.xdist_group("chromium")
-
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 """Runs as HTML; its parts are named by `_evil` for each field."""
 URL = "http://203.0.113.7/leak"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import trio
 
 from memoryd import errors
@@ -308,12 +309,14 @@ async def test_what_the_daemon_refuses_is_told_with_its_remedy(
     assert told.json == {"code": error.code, "message": "no", "remedy": "do this", "check": "label"}
 
 
-async def test_a_fault_of_ours_tells_nothing_of_where(app: Any, daemon: Daemon, capfd: Any) -> None:
+async def test_a_fault_of_ours_tells_nothing_of_where(app: Any, daemon: Daemon) -> None:
     daemon.raises = RuntimeError("stored words")
-    told = await get(app, "/api/status")
+    with structlog.testing.capture_logs() as logged:
+        told = await get(app, "/api/status")
     assert told.status == 500
     assert told.json["code"] == "internal"
     assert "stored words" not in told.body.decode()
+    assert [one["event"] for one in logged] == ["a fault while answering the page"]
 
 
 async def test_a_browser_that_leaves_takes_its_question_back(app: Any, daemon: Daemon) -> None:
