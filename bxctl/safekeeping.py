@@ -33,7 +33,7 @@ def backup(context: Context, *, folder: str) -> int:
     if context.out.json:
         context.out.value("backup", VERSION, _value(target, found))
         return 0
-    _show(context, f"{len(found.files):,} files", f", {found.size:,} bytes, are in {target}")
+    _show(context, f"{len(found.files):,} files,", f"{found.size:,} bytes are in {target}")
     output.say("it holds what was not forgotten until now; older backups still hold more")
     return 0
 
@@ -50,7 +50,7 @@ def restore(context: Context, *, folder: str) -> int:
         told = {**_value(home, found), "configured": configured}
         context.out.value("restored", VERSION, told)
         return 0
-    _show(context, f"{len(found.files):,} files", f" of {found.made} are in {home}")
+    _show(context, f"{len(found.files):,} files", f"of {found.made} are in {home}")
     if not configured and "memoryd.toml" in found.files:
         output.say("the configuration that is there was left as it is; the backup has its own")
     output.say("start `memoryd`: it builds the index anew from the logs")
@@ -68,7 +68,7 @@ def _value(where: Path, found: "Manifest") -> dict[str, Any]:
 
 
 def _show(context: Context, head: str, more: str) -> None:
-    context.out.show([Para((Span(head, "head"), Span(safe.line(more))))])
+    context.out.show([Para((Span(head, "head"), Span(f" {safe.line(more)}")))])
 
 
 COMMANDS = (

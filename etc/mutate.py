@@ -42,11 +42,11 @@ LEAST = 0.9
 TESTS = {
     "memoryd.labels": ["unit/test_labels.py", "unit/test_fold.py"],
     "memoryd.sources.lines": ["unit/sources/test_reading_blocks.py", "unit/sources/test_lines.py"],
-    "memoryd.index.building": ["unit/index/test_building.py", "unit/index/test_rewriting.py"],
-    "memoryd.index.swap": ["unit/index/test_swap.py", "unit/index/test_publish.py"],
+    "memoryd.index.building": ["unit/index/test_building.py", "unit/index/test_lineage.py"],
+    "memoryd.index.swap": ["unit/index/test_swap.py"],
     "memoryd.index.identity": ["unit/index/test_identity.py", "unit/index/test_rewriting.py"],
     "memoryd.protocol": ["unit/test_protocol.py"],
-    "memoryd.notes.check": ["unit/notes/test_check.py", "unit/notes/test_text.py"],
+    "memoryd.notes.check": ["unit/notes/test_each_check.py", "unit/notes/test_check.py"],
     "memoryd.broker.grants": ["unit/broker", "unit/serve/test_gate.py"],
     "memoryd.lessons.gate": ["unit/lessons/test_gate.py", "unit/lessons/test_verdicts.py"],
     "memoryd.lessons.settlement": [

@@ -20,10 +20,15 @@ REMEDY = "take another backup; this one cannot be relied on"
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file: its bytes and their SHA-256."""
+    """One file: its bytes, their SHA-256, and when it was changed last: a note tells that of itself."""
 
     bytes: int
     sha256: str
+    mtime_ns: int = 0
+
+    def holds(self, other: "Entry") -> bool:
+        """Say whether both are of the same bytes."""
+        return (self.bytes, self.sha256) == (other.bytes, other.sha256)
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,8 +129,11 @@ def read_whole(path: Path) -> bytes:
         os.close(handle)
 
 
-def put(path: Path, content: Iterator[bytes]) -> Entry:
-    """Write a new file 0600, on the disk when this returns, and say what was written. Raises: OSError."""
+def put(path: Path, content: Iterator[bytes], mtime_ns: int | None = None) -> Entry:
+    """Write a new file 0600, on the disk when this returns, and say what was written.
+
+    `mtime_ns`: when it shall have been changed last. Raises: OSError.
+    """
     made, size = hashlib.sha256(), 0
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
@@ -134,6 +142,8 @@ def put(path: Path, content: Iterator[bytes]) -> Entry:
             made.update(piece)
             size += len(piece)
         file.flush()
+        if mtime_ns is not None:
+            os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
         os.fsync(file.fileno())
     return Entry(size, made.hexdigest())
 
@@ -146,9 +156,10 @@ def hashed(path: Path) -> Entry:
         for piece in pieces(handle):
             made.update(piece)
             size += len(piece)
+        changed = os.fstat(handle).st_mtime_ns
     finally:
         os.close(handle)
-    return Entry(size, made.hexdigest())
+    return Entry(size, made.hexdigest(), changed)
 
 
 def sync_folders(top: Path) -> None:

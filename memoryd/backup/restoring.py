@@ -68,7 +68,7 @@ def _check_files(folder: Path, found: Manifest) -> None:
             raise IOFailed(
                 f"{name} of the backup is missing; nothing was restored", remedy=manifest.REMEDY
             )
-        if manifest.hashed(folder / name) != entry:
+        if not entry.holds(manifest.hashed(folder / name)):
             raise manifest.damaged(name)
         if name != CONFIG and not name.startswith(f"{HOME}/"):
             raise manifest.damaged(manifest.FILE)
@@ -87,7 +87,7 @@ def _staged(folder: Path, home: Path, found: Manifest) -> Path:
                 continue
             target = staged / name.removeprefix(f"{HOME}/")
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if manifest.put(target, _content(folder / name)) != entry:
+            if not entry.holds(manifest.put(target, _content(folder / name), entry.mtime_ns)):
                 raise manifest.damaged(name)
         manifest.sync_folders(staged)
     except BaseException:

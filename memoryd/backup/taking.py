@@ -154,7 +154,8 @@ def _durable(home: Path) -> Iterator[str]:
 
 def sizes(home: Path) -> Iterator[int]:
     """Yield how many bytes each file has that lies in no log of a harness and cannot be made again."""
-    for name in (*_durable(home), store.NAME):
+    lessons = (store.NAME, f"{store.NAME}{db.SIDECARS[0]}")
+    for name in (*_durable(home), *lessons):
         if (sign := _sign(home / name)) is not None:
             yield sign[2]
 
@@ -187,7 +188,7 @@ def _copied(home: Path, copy: Path, name: str) -> Sign | None:
         return None
     try:
         before = _of(os.fstat(handle))
-        manifest.put(target, manifest.pieces(handle))
+        manifest.put(target, manifest.pieces(handle), before[3])
         return before if _of(os.fstat(handle)) == before else None
     finally:
         os.close(handle)
@@ -222,11 +223,12 @@ def _copy_growing(home: Path, copy: Path) -> None:
         with suppress(FileNotFoundError):
             handle = manifest.opened(home / name)
             try:
-                size = os.fstat(handle).st_size
-                manifest.put(target, manifest.pieces(handle, size))
+                seen = os.fstat(handle)
+                manifest.put(target, manifest.pieces(handle, seen.st_size))
+                _cut(target)
+                os.utime(target, ns=(seen.st_mtime_ns, seen.st_mtime_ns))
             finally:
                 os.close(handle)
-            _cut(target)
 
 
 def _cut(path: Path) -> None:

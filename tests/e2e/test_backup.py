@@ -62,6 +62,7 @@ def asked(daemon: Daemon) -> dict[str, Any]:
             "audit": owner.call("lessons.audit"),
             "learned": owner.call("lessons.query", query="TS2304")["lessons"],
             "log": owner.call("notes.log"),
+            "notes": [hit["ts"] for hit in owner.call("recall", query="2", kinds=["note"])["hits"]],
             "faults": owner.call("notes.verify")["faults"],
             "lines": owner.call("notes.verify")["lines"],
         }
@@ -118,6 +119,7 @@ def test_a_backup_of_a_running_daemon_is_restored_to_the_same_answers(
         if path.is_file() and path.name != "gone.jsonl"
     )
     assert before["hits"]
+    assert len(before["notes"]) == 1
     assert before["learned"]
     assert before["quince"] == []
 

@@ -25,7 +25,6 @@ def test_with_new_keys_ids_and_cursors_are_unknown_and_nothing_is_learned_twice(
         daemon.ask("sync", lessons=True)
         bxctl(daemon, "memory", "notes", "create", "--text", "one", "internal/1.md")
         assert bxctl(daemon, "memory", "forget", "--session", "gone", "--yes").returncode == 0
-        before = asked(daemon)
         page = daemon.ask("recall", query="build", limit=1)
         relabel = {"log": "s0.jsonl", "from": 0, "to": 9, "class": "secret", "reason": "mine"}
         daemon.ask("relabel", **relabel)
@@ -39,7 +38,7 @@ def test_with_new_keys_ids_and_cursors_are_unknown_and_nothing_is_learned_twice(
         assert (told["journal"], told["lessons"]) == (True, 4)
         daemon.start()
         after = asked(daemon)
-        assert without_ids(after) == without_ids(raised) != without_ids(before)
+        assert without_ids(after) == without_ids(raised)
         assert {hit["id"] for hit in after["hits"]}.isdisjoint(hit["id"] for hit in raised["hits"])
         assert after["faults"] == []
         with pytest.raises(MemorydError) as unknown:
@@ -53,5 +52,5 @@ def test_with_new_keys_ids_and_cursors_are_unknown_and_nothing_is_learned_twice(
         (user_home / "state" / "key.next").chmod(0o600)
         refused = bxctl(daemon, "memory", "dump")
         assert "bxctl keys rotate" in refused.stderr
-        again = bxctl(daemon, "keys", "rotate", "--json")
-        assert json.loads(again.stdout)["journal"] is False
+        daemon.launch()
+        assert daemon.process.wait(30) == 78

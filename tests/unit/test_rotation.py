@@ -128,10 +128,10 @@ def test_killed_at_any_point_a_second_run_ends_it_and_nothing_is_learned_twice(
             break
         assert state.key(user_home / "state") == key
         assert not (user_home / "state" / state.NEXT).exists()
-        kept = list((user_home / "state" / vanished.FOLDER).iterdir())
-        assert [
-            vanished.path_of(user_home / "state", k) for k in vanished.keys(user_home / "state")
-        ] == kept
+        home = user_home / "state"
+        place = ("native", str(home / "sessions"), "gone.jsonl")
+        target = vanished.path_of(home, Ids(key).log_key(*place))
+        assert list((home / vanished.FOLDER).iterdir()) == [target]
         after = learned(user_home, key, monkeypatch)
         assert after[0] == before[0], met[-1]
         assert unnamed(after[1]) == unnamed(before[1])

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from memoryd import db, points
@@ -107,8 +108,10 @@ def test_ids_of_rows_rise_as_time_does(world):
     built = build(three(world))
     connection = db.reader(Path(built.temp))
     found = [log for (log,) in connection.execute("SELECT log FROM log ORDER BY id")]
+    ids = connection.execute("SELECT min(rowid), max(rowid), count(*) FROM row_0").get
     connection.close()
     assert found == ["c.jsonl", "b.jsonl", "a.jsonl"]
+    assert ids == (1, 6, 6)
 
 
 def test_progress_is_told_at_once_and_then_every_fifth_of_a_second(clock, story):
@@ -247,3 +250,99 @@ def test_what_is_built_is_closed_and_in_one_file(world):
     connection = db.reader(Path(built.temp))
     assert len(lines(connection)) == 6
     connection.close()
+
+
+def open_files():
+    """The paths of what this process has open; the folder's own descriptor is gone by then."""
+    return {str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
+
+
+def test_a_build_that_fails_has_closed_its_file_before_anybody_looks_at_why(world, monkeypatch):
+    settings = three(world)
+    temp = new_temp(settings)
+    seen = []
+
+    def check(*args, **more):
+        seen.append(str(temp) in open_files())
+        raise db.Damaged("no")
+
+    monkeypatch.setattr(building.schema, "check_health", check)
+    with pytest.raises(db.Damaged) as held:
+        building.build(temp, settings)
+    assert held.value.__traceback__ is not None  # it still has the frame, and the connection in it
+    assert seen == [True]
+    assert str(temp) not in open_files()
+
+
+def test_words_of_many_pieces_are_joined_to_one(world, monkeypatch):
+    for number in range(30):
+        write(world.logs / f"{number}.jsonl", *owner(*(f"word{number}x{i}" for i in range(20))))
+    monkeypatch.setattr(building, "HASH_BYTES", 64)
+    built = build(world.settings())
+    connection = db.reader(Path(built.temp))
+    found = connection.execute("SELECT count(DISTINCT segid) FROM ft_0_idx").get
+    connection.close()
+    assert found == 1
+
+
+@pytest.mark.parametrize("residue", [0, 5])
+def test_words_of_what_was_deleted_on_the_way_are_taken_out(world, monkeypatch, residue):
+    asked, done = [], []
+    monkeypatch.setattr(building.purging, "bits", lambda c, name: (asked.append(name), residue)[1])
+    monkeypatch.setattr(building.purging, "finish", done.append)
+    build(three(world))
+    assert asked[0] == building.purging.RESIDUE
+    assert len(done) == bool(residue)
+
+
+def test_a_log_that_starts_from_another_is_read_after_all_that_can_be(world, monkeypatch):
+    """It waits only for a log of which nothing is read, and only while somebody else can be read before it."""
+    settings = three(world)
+    real, told = building.index_log, []
+
+    def index_log(writer, file, *rest):
+        patient = writer.patience(None)
+        told.append((file.log, patient, writer.patience(7)))
+        if patient and file.log != "a.jsonl":
+            raise building.Waiting([])
+        return real(writer, file, *rest)
+
+    monkeypatch.setattr(building, "index_log", index_log)
+    built = build(settings)
+    assert told == [
+        ("c.jsonl", True, False),
+        ("b.jsonl", True, False),
+        ("a.jsonl", False, False),  # all that is left waits, and has tried
+        ("c.jsonl", True, False),  # something was read since it waited
+        ("b.jsonl", False, False),
+        ("c.jsonl", False, False),
+    ]
+    assert (built.counts, built.logs) == (Counts(6, 6), 3)
+
+
+def test_every_row_is_written_before_vanished_logs_are_looked_for_and_theirs_count(
+    world, monkeypatch
+):
+    real, rows = sweeping.look, []
+
+    def look(settings, there, writer, catalogue):
+        rows.append(writer.connection.execute("SELECT count(*) FROM row_0").get)
+        return real(settings, there, writer, catalogue)
+
+    kept = SimpleNamespace(logs=[SimpleNamespace(indexed=5), SimpleNamespace(indexed=30)])
+    monkeypatch.setattr(sweeping, "look", look)
+    monkeypatch.setattr(sweeping, "settle", lambda *args: kept)
+    built = build(three(world))
+    assert rows == [6]
+    assert built.counts == Counts(6, 41)
+
+
+def test_logs_in_one_file_and_of_one_age_keep_the_order_in_which_they_were_found(world):
+    settings = three(world)
+    file = discover.discover(settings.roots, {}).logs[0]
+    age = 1_700_000_000_000_000_000
+    found = [
+        msgspec.structs.replace(file, log=log, mark=(1, 2, size, age))
+        for log, size in (("x", 9), ("y", 3), ("z", 6))
+    ]
+    assert [size for size, _ in building._oldest_first(found, settings)] == [9, 3, 6]

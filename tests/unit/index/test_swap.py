@@ -135,6 +135,7 @@ def test_handles_of_a_sync_are_not_handed_to_children_and_are_closed(tmp_path, m
 
 def test_a_publication_goes_step_by_step_and_tells_each(live, story, monkeypatch):
     monkeypatch.setattr(swap.schema, "check_file", lambda path: "")
+    monkeypatch.setattr(swap, "sync_folder", lambda folder: story.append(f"synced {folder.name}"))
     database(live)
     temp = database(live.parent / "temp")
     before = temp.stat().st_ino
@@ -145,8 +146,8 @@ def test_a_publication_goes_step_by_step_and_tells_each(live, story, monkeypatch
 
     swap.publish(temp, live, None, Gate()).close()
     assert story == [
-        "rebuild: synced", "shut", "swap: drained", "swap: alone", "swap: old closed", "swap: renamed",
-        "swap: folder synced", "swap: reopened",
+        "rebuild: synced", "shut", "swap: drained", "swap: alone", "swap: old closed",
+        "swap: renamed", f"synced {live.parent.name}", "swap: folder synced", "swap: reopened",
     ]  # fmt: skip
     assert live.stat().st_ino == before
 
@@ -245,3 +246,40 @@ def test_what_another_removed_meanwhile_is_no_fault(live, monkeypatch, clean):
     gone = {"set_aside": "corrupt-1", "remove_copies": "rejected", "sweep": "rebuild-1"}
     assert set(kept) <= set(names(live))
     assert f"memory.sqlite3.{gone[clean.__name__]}" not in names(live)
+
+
+@pytest.mark.parametrize("suffix", db.SIDECARS)
+def test_any_sidecar_beside_the_old_index_is_refused_by_its_name(live, suffix):
+    database(live)
+    swap._refuse_sidecars(live)
+    (live.parent / f"memory.sqlite3{suffix}").touch()
+    (live.parent / "memory.sqlite3.corrupt-1").touch()
+    with pytest.raises(IndexBusy) as caught:
+        swap._refuse_sidecars(live)
+    assert caught.value.message.startswith(f"memory.sqlite3{suffix} stands beside the index,")
+
+
+def test_a_sidecar_that_comes_when_the_old_index_is_closed_stops_the_swap(live):
+    database(live)
+    points.observe(
+        lambda point: (
+            point == "swap: alone" and (live.parent / "memory.sqlite3-journal").write_bytes(b"x")
+        )
+    )
+    try:
+        with pytest.raises(IndexBusy, match="-journal"):
+            swap._end_old(live, None)
+    finally:
+        points.observe(None)
+
+
+def test_the_connection_that_is_handed_over_is_the_one_that_ends_the_old_index(live, monkeypatch):
+    monkeypatch.setattr(db, "BUSY_MS", 10)
+    database(live)
+    old = db.writer(live)
+    assert old.execute("SELECT count(*) FROM t").get == 0
+    swap._end_old(live, old)
+    with pytest.raises(apsw.ConnectionClosedError):
+        old.execute("SELECT 1")
+    assert names(live) == ["memory.sqlite3"]
+    assert live.read_bytes()[18:20] == b"\x01\x01"  # a rollback journal: no longer WAL

@@ -1,7 +1,9 @@
 """What is held against a lesson, to the call; and that an end stays one."""
 
+import pytest
+
 from memoryd.lessons import settings, tools
-from tests.support.teaching import DAY, OWNER, World
+from tests.support.teaching import DAY, OWNER, TS2304, World
 
 TS6133 = "src/main.ts(9,1): error TS6133: 'bar' is declared but never read."
 
@@ -92,6 +94,7 @@ def test_an_outcome_is_written_at_idle_counted_once_and_moved_when_it_changes():
     assert outcomes(world) == ([("inconclusive", 1, 0)], {"inconclusive": 1})
     world.fail("s2")
     world.idle("s2", ended=True)
+    assert world.all("SELECT key FROM metric WHERE value < 0") == []
     assert outcomes(world) == ([("ineffective", 0, 1)], {"ineffective": 1})
     world.succeed("s2")
     world.idle("s2")
@@ -120,19 +123,16 @@ def test_an_idle_archives_what_has_been_stale_for_long_and_forgets_what_is_a_yea
     assert world.all("SELECT count(*) FROM injection") == [(0,)]
 
 
-def test_a_lesson_with_nothing_against_it_keeps_no_other_from_being_charged():
+@pytest.mark.parametrize(("own", "other"), [(TS2304, TS6133), (TS6133, TS2304)])
+def test_a_lesson_with_nothing_against_it_keeps_no_other_from_being_charged(own: str, other: str):
     world = World()
-    world.fail("s1")
-    world.fail("s0", text=TS6133)
+    world.fail("s0", text=other)
+    world.fail("s1", text=own)
     world.block("s1")
-    world.fail("s1", text=TS6133)
+    world.fail("s1", text=other)
     world.idle("s1")
-    assert world.all(
-        "SELECT session, recurrence FROM lesson WHERE type = 'error' ORDER BY row"
-    ) == [
-        ("s1", 0),
-        ("s0", 1),
-    ]
+    found = world.all("SELECT session, recurrence FROM lesson WHERE type = 'error' ORDER BY row")
+    assert found == [("s0", 1), ("s1", 0)]
 
 
 def test_the_call_that_taught_a_lesson_anew_is_not_held_against_it():

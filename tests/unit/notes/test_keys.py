@@ -95,15 +95,16 @@ def test_whoever_has_the_old_key_alone_cannot_write_a_whole_other_history(desk, 
     since = changed(desk)
     folder = journal(desk)
     old = (folder / f"key-{since:06}").read_bytes()
-    seq = desk.notes.journal.state.seq + (2 if behind else 0)
+    entries = [*desk.notes.journal.entries(), *[{"kind": "open"}] * (2 if behind else 0)]
     previous, forged = chain.START, []
-    for number in range(1, seq + 1):
-        made = chain.sealed(old, {"kind": "open"}, number, previous)
+    for number, entry in enumerate(entries, 1):
+        own = {k: v for k, v in entry.items() if k not in {"v", "seq", "prev", "mac"}}
+        made = chain.sealed(old, {**own, "reason": "forged"}, number, previous)
         forged.append(chain.line(made))
         previous = made["mac"]
     (folder / "journal-000001.jsonl").unlink()
     (folder / "journal.jsonl").write_bytes(b"".join(forged))
-    (folder / f"key-{since:06}").rename(folder / f"key-{seq:06}")
+    (folder / f"key-{since:06}").rename(folder / f"key-{len(entries):06}")
     assert Shelf(desk.home, CLASSES).live() == {}
     assert broken(desk)
 
