@@ -226,7 +226,7 @@ def test_a_device_that_is_nearly_full_is_asked_about_before_each_log(world, monk
     asked = []
     monkeypatch.setattr(building.room, "check", asked.append)
     build(settings)
-    assert asked == [settings.home] * 3
+    assert asked == [settings.path.parent] * 3
 
 
 def test_an_index_whose_check_fails_is_not_handed_on(world, monkeypatch):
