@@ -34,10 +34,12 @@ def test_a_rebuild_has_share_rate_and_remaining_time_from_the_second_look_on():
 
 
 def test_catching_up_counts_from_the_most_that_was_behind():
-    first, second, third = bars((0.0, read(4_000)), (2.0, read(1_000)), (3.0, read(8_000)))
+    looks = ((0.0, read(4_000)), (2.0, read(1_000)), (3.0, read(8_000)), (5.0, read(6_000)))
+    first, second, third, fourth = bars(*looks)
     assert first.endswith("─   0 %")
     assert second.endswith("  75 %  1.5 kB a second, about 0.7 s left")
     assert third.endswith("─   0 %"), "more has come in: the stretch begins anew"
+    assert fourth.endswith("  25 %  1.0 kB a second, about 6.0 s left")
 
 
 def test_the_daemon_s_own_rate_counts_where_it_tells_one():
