@@ -179,10 +179,11 @@ def rows(corpus: Path) -> list[Row]:
         Row(
             f"RPC echo, {load.name}",
             "a bare trio SocketStream echo",
-            found["echo", load.name],
+            found["echo", load.name].rate,
             0.9,
             ">=",
-            detail=f"as a task of its own: {found['task', load.name]:.2f}",
+            detail=f"in the server's CPU an answer {found['echo', load.name].cpu:.2f}; as a task of its own "
+            f"{found['task', load.name].rate:.2f}, in CPU {found['task', load.name].cpu:.2f}",
         )
         for load in LOADS
     ]
@@ -266,9 +267,16 @@ def echo_seconds(path: str) -> float:
         process.join()
 
 
-def measured(rounds: int, seconds: float) -> dict[tuple[str, str], float]:
-    """Return (method, load) to the median ratio; `seconds` is how long each side runs each round."""
-    ratios: dict[tuple[str, str], list[float]] = {}
+class Ratio(NamedTuple):
+    """How many times the bare echo's answers memoryd gives: in a second, and for as much CPU of the server."""
+
+    rate: float
+    cpu: float
+
+
+def measured(rounds: int, seconds: float) -> dict[tuple[str, str], Ratio]:
+    """Return (method, load) to the median ratios; `seconds` is how long each side runs each round."""
+    ratios: dict[tuple[str, str], list[Ratio]] = {}
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     with tempfile.TemporaryDirectory() as folder:
@@ -278,15 +286,28 @@ def measured(rounds: int, seconds: float) -> dict[tuple[str, str], float]:
             for _ in range(rounds):
                 for load, method in itertools.product(LOADS, ("echo", "task")):
                     flight = load.flight if method == "echo" else min(load.flight, IN_FLIGHT)
-                    base = rate(bare, method, load.clients, flight, seconds)
-                    mine = rate(ours, method, load.clients, flight, seconds)
-                    ratios.setdefault((method, load.name), []).append(mine / base)
+                    sides = []
+                    for process, path in zip(started, (bare, ours), strict=True):
+                        before = cpu_of(process)
+                        found = rate(path, method, load.clients, flight, seconds)
+                        sides.append((found, found * seconds / (cpu_of(process) - before)))
+                    (base, base_cpu), (mine, mine_cpu) = sides
+                    one = Ratio(mine / base, mine_cpu / base_cpu)
+                    ratios.setdefault((method, load.name), []).append(one)
         finally:
             os.sched_setaffinity(0, cores)
             for process in started:
                 process.terminate()
                 process.join()
-    return {key: round(statistics.median(found), 3) for key, found in ratios.items()}
+    return {
+        key: Ratio(*(round(statistics.median(part), 3) for part in zip(*found, strict=True)))
+        for key, found in ratios.items()
+    }
+
+
+def cpu_of(process: multiprocessing.process.BaseProcess) -> float:
+    """Return the seconds of CPU that a process has used, by its clock (clock_getcpuclockid(3))."""
+    return time.clock_gettime((~(process.pid or 0) << 3) | 2)
 
 
 def start(serve: Callable[[str], None], path: str) -> multiprocessing.process.BaseProcess:

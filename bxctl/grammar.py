@@ -156,6 +156,9 @@ TREE: Tree = {
     "install": "bxctl.install",
     "uninstall": "bxctl.install",
     "doctor": "bxctl.doctor",
+    "backup": "bxctl.safekeeping",
+    "restore": "bxctl.safekeeping",
+    "keys": {"rotate": "bxctl.keys"},
     "hook": {
         "claude-code": "bxctl.hooks",
         "codex": "bxctl.hooks",
@@ -214,6 +217,7 @@ TREE: Tree = {
 
 GROUP_HELP = {
     "memory": "Look into what is remembered: search, show, list.",
+    "keys": "The keys that ids, cursors and the journal of notes are made with.",
     "lessons": "What failed, what mended it, and whether telling anyone helped.",
     "hook": "What a harness runs at the turns of a session; `bxctl install` registers it.",
     "notes": "Read, write, answer and undo notes. A path is CLASS/NAME.md.",

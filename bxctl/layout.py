@@ -21,10 +21,14 @@ Cell = tuple[Span, ...]
 
 
 class Para(NamedTuple):
-    """Text that wraps at the terminal's width, `indent` columns in; holds line ends where they are meant."""
+    """Text that wraps at the terminal's width, `indent` columns in; holds line ends where they are meant.
+
+    `lead` stands in the first line's indentation, and must fit there.
+    """
 
     spans: Cell
     indent: int = 0
+    lead: Cell = ()
 
 
 class Grid(NamedTuple):
@@ -64,8 +68,10 @@ def plain(parts: Iterable[Part]) -> str:
 
 def _lines(part: Part) -> Iterator[str]:
     if isinstance(part, Para):
+        lead = _text(part.lead)
         for line in _text(part.spans).split("\n"):
-            yield " " * part.indent + line
+            yield f"{lead:<{part.indent}}{line}"
+            lead = ""
         return
     rows = [tuple(_text(spans) for spans in row) for row in part.rows]
     lines = [

@@ -195,7 +195,7 @@ def _pairs(found: Any) -> Grid:
 
 
 def _counted(counts: dict[str, Any]) -> str:
-    told = [f"{number} {name.replace('_', ' ')}" for name, number in counts.items() if number]
+    told = [f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number]
     return ", ".join(told) or "none"
 
 
@@ -204,7 +204,9 @@ def _plain(value: object) -> str:
 
 
 def _short(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _rate(rate: float | None) -> str:

@@ -32,7 +32,7 @@ def sessions(context: Context, *, limit: int | None, **options: Any) -> int:
         heads = ("last", "class", "rows", "session, project, first words")
         rows, more = _first(found, limit)
         table: list[tuple[Cell, ...]] = [
-            (*_common(row, memory), cell(row["rows"]), _session(row)) for row in rows
+            (*_common(row, memory), cell(f"{row['rows']:,}"), _session(row)) for row in rows
         ]
     return _table(context, Grid(heads, table, frozenset({2}), give=frozenset({3})), more)
 
@@ -55,8 +55,8 @@ def projects(context: Context, *, limit: int | None, **options: Any) -> int:
         table: list[tuple[Cell, ...]] = [
             (
                 *_common(row, memory),
-                cell(row["rows"]),
-                cell(row["sessions"]),
+                cell(f"{row['rows']:,}"),
+                cell(f"{row['sessions']:,}"),
                 cell(safe.line(row["project"] or "(none named)"), "id"),
             )
             for row in rows

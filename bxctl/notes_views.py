@@ -19,17 +19,22 @@ _MOST_CHANGED = 400
 
 
 def listing(notes: Sequence[Answer], classes: Sequence[str]) -> Iterator[Part]:
-    """Yield one line a note: path, class, size, what it says of itself, what is odd about it."""
+    """Yield a note's class, size and path; below that what is odd about it and what it says of itself."""
     rows = [
         (
-            cell(safe.line(note["path"]), "id"),
             views.label(note["label"], classes),
             cell(views.sized(note["size"]) if "size" in note else "", "dim"),
-            joined((_about(note), _marks(note)), "  "),
+            _named(note),
         )
         for note in notes
     ]
-    yield Grid(("", "", "", ""), rows, right=frozenset({2}), give=frozenset({3}))
+    yield Grid(("", "", ""), rows, right=frozenset({1}), give=frozenset({2}))
+
+
+def _named(note: Answer) -> Cell:
+    path = cell(safe.line(note["path"]), "id")
+    more = joined((_marks(note), _about(note)), "  ")
+    return (*path, *cell("\n"), *more) if more else path
 
 
 def _about(note: Answer) -> Cell:

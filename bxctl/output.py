@@ -8,7 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from bxctl import safe
 from bxctl.layout import Part, plain
@@ -39,13 +39,16 @@ class Output:
 
     def show(self, parts: Iterable[Part]) -> None:
         """Print for a person. Raises: ReaderGone, IOFailed."""
+        write(self.drawn(parts))
+
+    def drawn(self, parts: Iterable[Part]) -> str:
+        """Return the text that `show` prints."""
         if not self.terminal and not self.colour:
-            write(plain(parts))
-            return
+            return plain(parts)
         from bxctl import paint
 
         width = None if self.terminal or "COLUMNS" in os.environ else PIPE_COLUMNS
-        write(paint.painted(parts, colour=self.colour, width=width))
+        return paint.painted(parts, colour=self.colour, width=width)
 
     def value(self, form: str, version: int, content: Mapping[str, object]) -> None:
         """Print one JSON object that says what it is: its `form`, and that form's `version`.
@@ -85,7 +88,10 @@ def flush() -> None:
 
 
 def say(text: str) -> None:
-    """Print one line of talk to standard error; if nobody can read it, it is lost."""
+    """Print one line of talk to standard error, after what was written; if nobody can read it, it is lost."""
+    if sys.stdout is not None:
+        with suppress(OSError, ValueError):  # the data's own last flush tells of that
+            sys.stdout.flush()
     tell(f"bxctl: {safe.line(text)}")
 
 

@@ -7,14 +7,14 @@ theme defines, or with none. Imported only when somebody looks.
 import io
 from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from bxctl.layout import Cell, Grid, Part
+from bxctl.layout import Cell, Grid, Para, Part
 
 STYLES = {
     "dim": Style(dim=True),
@@ -56,13 +56,26 @@ def painted(parts: Iterable[Part], *, colour: bool, width: int | None) -> str:
         legacy_windows=False,
     )
     for part in parts:
-        shown = _table(part, console.width) if isinstance(part, Grid) else _text(part.spans)
-        console.print(Padding(shown, (0, 0, 0, part.indent)) if part.indent else shown)
+        console.print(_grid(part, console.width) if isinstance(part, Grid) else _para(part))
     return "".join(f"{line.rstrip(' ')}\n" for line in stream.getvalue().splitlines())
 
 
 def _text(spans: Cell) -> Text:
     return Text.assemble(*spans)
+
+
+def _para(para: Para) -> RenderableType:
+    if not para.lead:
+        return Padding(_text(para.spans), (0, 0, 0, para.indent))
+    table = Table.grid()
+    table.add_column(width=para.indent, no_wrap=True)
+    table.add_column()
+    table.add_row(_text(para.lead), _text(para.spans))
+    return table
+
+
+def _grid(grid: Grid, width: int) -> RenderableType:
+    return Padding(_table(grid, width), (0, 0, 0, grid.indent))
 
 
 def _table(grid: Grid, width: int) -> Table:

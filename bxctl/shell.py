@@ -36,6 +36,7 @@ GROUP_EXAMPLES = {
         ("bxctl memory lessons replay session.jsonl", "what would have been learned"),
         ("bxctl memory lessons import team.okf --class internal", "take a bundle over"),
     ),
+    "keys": (("bxctl keys rotate", "new keys, while memoryd is stopped"),),
     "hook": (
         (
             "bxctl hook claude-code SessionStart",

@@ -9,7 +9,7 @@ from typing import Any
 
 from bxctl import output, safe, times, views
 from bxctl.context import Context
-from bxctl.grammar import Command
+from bxctl.grammar import Command, Option
 from bxctl.layout import BLANK, Cell, Grid, Para, Part, Span, cell
 from memoryd import clock
 
@@ -23,17 +23,25 @@ NAMED = 5
 Told = dict[str, Any]
 
 
-def status(context: Context) -> int:
-    """Print what the daemon says of itself. Raises: Unavailable when it is down."""
-    with context.daemon() as memory:
-        told = memory.call("status")
-        server = memory.server
+def status(context: Context, *, watch: bool) -> int:
+    """Print what the daemon says of itself, once or until Ctrl-C. Raises: Unavailable when it is down."""
+    if watch:
+        from bxctl.watch import watched
+
+        return watched(context)
+    told, server = asked(context)
     if context.out.json:
         context.out.value("status", STATUS_VERSION, {**told, "versions": server["versions"]})
     else:
         context.out.show(screen(told, server, clock.now_ms()))
     _tell_versions(str(server["versions"]["memoryd"]))
     return 0
+
+
+def asked(context: Context) -> tuple[Told, Told]:
+    """Return what the daemon says of itself, and of its versions. Raises: MemorydError."""
+    with context.daemon() as memory:
+        return memory.call("status"), memory.server
 
 
 def _tell_versions(theirs: str) -> None:
@@ -44,11 +52,19 @@ def _tell_versions(theirs: str) -> None:
         output.say(f"memoryd is {safe.line(theirs)}, bxctl is {ours}; restart memoryd")
 
 
-def screen(told: Told, server: Told, now: int) -> Iterator[Part]:
-    """Yield the screen: whether it is well, what there is, where it comes from, what is wrong."""
+def screen(told: Told, server: Told, now: int, doing: Cell = ()) -> Iterator[Part]:
+    """Yield the screen: whether it is well, what there is, where it comes from, what is wrong.
+
+    `doing`: how far long work is, in one line, where somebody follows it.
+    """
     yield Para(_well(told, server))
+    if doing:
+        yield Para(doing, 2)
     yield Grid(
-        ("", ""), [(cell(name, "dim"), value) for name, value in _lines(told, server)], indent=2
+        ("", ""),
+        [(cell(name, "dim"), value) for name, value in _lines(told, server)],
+        give=frozenset({1}),
+        indent=2,
     )
     if sources := told.get("sources"):
         yield BLANK
@@ -127,7 +143,7 @@ def _notes(notes: Told) -> Cell:
         for name, what in (("pending", "proposed"), ("external", "changed outside"))
         if notes[name]
     ]
-    waiting = f"; {' and '.join(waits)}, see `bxctl memory notes pending`" if waits else ""
+    waiting = f"; {', '.join(waits)}: `bxctl memory notes pending`" if waits else ""
     return (Span(f"{notes['notes']:,}"), Span(waiting, "class2"))
 
 
@@ -183,7 +199,9 @@ COMMANDS = (
 Other sockets than the owner's are told only whether it is ready and how many rows they see.""",
         (
             ("bxctl status", "one screen"),
+            ("bxctl status --watch", "the same each second, with how far long work is"),
             ("bxctl status --json | jq .behind", "how much is not indexed yet"),
         ),
+        (Option("watch", "Draw it anew each second until Ctrl-C; on a terminal only."),),
     ),
 )

@@ -38,10 +38,14 @@ _MOST = 70
 
 
 class Mutant(msgspec.Struct, frozen=True):
-    """One fault. `name`: the function's qualified name, `line` where it begins; `code` what it runs instead."""
+    """One fault. `name`: the function's qualified name; `code` what it runs instead.
+
+    `first` and `last`: the lines of the statement that is changed; of one that holds others, its head.
+    """
 
     name: str
-    line: int
+    first: int
+    last: int
     before: str
     after: str
     code: CodeType
@@ -56,13 +60,15 @@ def mutants(source: str, path: str) -> Iterator[Mutant]:
     """Yield every mutant of a module's functions, in the order of the source."""
     tree = ast.parse(source)
     for name, function in _functions(tree, ""):
+        holders = _statements(function)
         for edit in _inside(function):
             before, after = _told(edit)
+            first, last = _lines(holders[id(_changed(edit))])
             there = _apply(edit)
             code = _code_of(compile(tree, path, "exec"), name, function)
             _apply((*edit[:3], there))
             if code is not None:
-                yield Mutant(name, function.lineno, before, after, code)
+                yield Mutant(name, first, last, before, after, code)
 
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, _Function]]:
@@ -72,6 +78,31 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, _Function]]:
             yield prefix + child.name, child
         elif isinstance(child, ast.ClassDef):
             yield from _functions(child, f"{prefix}{child.name}.")
+
+
+def _statements(function: _Function) -> dict[int, ast.stmt]:
+    """Return the innermost statement of each node of a function, by the node's id."""
+    found: dict[int, ast.stmt] = {}
+    for statement in ast.walk(function):  # the outer ones first
+        if isinstance(statement, ast.stmt):
+            found |= {id(node): statement for node in ast.walk(statement)}
+    return found
+
+
+def _lines(statement: ast.stmt) -> tuple[int, int]:
+    """Return the first and the last line of a statement's own: without the body that it holds."""
+    body = getattr(statement, "body", None)
+    last = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
+    return statement.lineno, max(statement.lineno, last)
+
+
+def _changed(edit: _Edit) -> ast.AST:
+    """Return the node that an edit replaces, or whose operator it does."""
+    holder, field, at, new = edit
+    if isinstance(new, ast.operator | ast.cmpop | ast.boolop):
+        return holder
+    found: ast.AST = getattr(holder, field) if at is None else getattr(holder, field)[at]
+    return found
 
 
 def _inside(node: ast.AST) -> Iterator[_Edit]:

@@ -45,29 +45,10 @@ CHECK_CONFIG = "print every setting with where it comes from, and stop"
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line says and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="memoryd",
-        description=ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--check-config",
-        action="store_true",
-        help=CHECK_CONFIG,
-    )
-    parser.add_argument("--version", action="version", version=f"memoryd {version('memoryd')}")
-    web = parser.add_subparsers(dest="command", metavar="web").add_parser(
-        "web",
-        help=WEB,
-        description=ABOUT_WEB,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    for names, metavar, about in WEB_OPTIONS:
-        web.add_argument(names, metavar=metavar, help=about, type=_port if metavar == "N" else str)
-    given = parser.parse_args(arguments)
+    given = parser().parse_args(arguments)
     try:
         if given.check_config:
-            print(effective(os.environ))
+            _print(effective(os.environ))
             return 0
         if given.command == "web":
             return glass_box(os.environ, given.socket, given.port, given.unix)
@@ -90,6 +71,40 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return Internal.exit_code
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = argparse.ArgumentParser(
+        prog="memoryd",
+        description=ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument(
+        "--check-config",
+        action="store_true",
+        help=CHECK_CONFIG,
+    )
+    made.add_argument("--version", action="version", version=f"memoryd {version('memoryd')}")
+    web = made.add_subparsers(dest="command", metavar="web").add_parser(
+        "web",
+        help=WEB,
+        description=ABOUT_WEB,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for names, metavar, about in WEB_OPTIONS:
+        web.add_argument(names, metavar=metavar, help=about, type=_port if metavar == "N" else str)
+    return made
+
+
+def _print(text: str) -> None:
+    """Print to whoever still reads: `memoryd --check-config | head` has seen enough, and nothing is wrong."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # the interpreter's last flush goes there
+        os.close(nowhere)
 
 
 def _port(text: str) -> int:

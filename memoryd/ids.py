@@ -22,17 +22,26 @@ MAX_BLOCK = (1 << _BLOCK_BITS) - 1
 _MAC_BYTES = 16
 
 
+def _framed(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogateescape")
+    return len(data).to_bytes(4) + data
+
+
 class Ids:
-    """Ids and cursors under one 32-byte key; the key outlives the index, so ids survive a rebuild."""
+    """Ids and cursors under one key; the key outlives the index, so ids survive a rebuild.
+
+    32 bytes; or 64, of which the last 32 are what stands for texts: they outlive a change of the rest.
+    """
 
     def __init__(self, key: bytes) -> None:
-        """Derive the working keys from `key`. Raises: ValueError when it is not 32 bytes."""
-        if len(key) != 32:
-            raise ValueError("the key has 32 bytes")
+        """Derive the working keys from `key`. Raises: ValueError when it is not 32 or 64 bytes."""
+        if len(key) not in {32, 64}:
+            raise ValueError("the key has 32 or 64 bytes")
+        key, texts = key[:32], key[32:]
         self._log_key = self._derive(key, b"log")
         self._id_key = self._derive(key, b"id")
         self._seal_key = self._derive(key, b"seal")
-        self._content_key = self._derive(key, b"content")
+        self.content_key = texts or self._derive(key, b"content")
 
     @staticmethod
     def _derive(key: bytes, use: bytes) -> bytes:
@@ -40,14 +49,13 @@ class Ids:
 
     def log_key(self, source: str, root: str, log: str) -> int:
         """Return the 48-bit keyed name of a log: its source, its root folder, its path below it."""
-        framed = b"".join(len(part := text.encode("utf-8", "surrogateescape")).to_bytes(4) + part
-                          for text in (source, root, log))  # fmt: skip
+        framed = _framed(source) + _framed(root) + _framed(log)
         return int.from_bytes(hashlib.blake2b(framed, key=self._log_key, digest_size=6).digest())
 
     def content(self, text: str) -> str:
         """Return 16 hex digits that stand for `text`, and that nobody can check a guess against."""
         data = text.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(data, key=self._content_key, digest_size=8).hexdigest()
+        return hashlib.blake2b(data, key=self.content_key, digest_size=8).hexdigest()
 
     def _round(self, number: int, half: int) -> int:
         mixed = hashlib.blake2b(half.to_bytes(7), key=self._id_key, digest_size=7,

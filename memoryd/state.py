@@ -14,8 +14,9 @@ from pathlib import Path
 
 from memoryd.errors import Busy, ConfigError, IOFailed
 
-LOCK, KEY = "memoryd.lock", "key"
+LOCK, KEY, NEXT = "memoryd.lock", "key", "key.next"
 _KEY_BYTES = 32
+_SIZES = frozenset({32, 64})
 
 
 def private_folder(folder: Path) -> Path:
@@ -107,19 +108,66 @@ def _taken(handle: int, home: Path) -> Busy:
 def key(home: Path) -> bytes:
     """Return the key of `home`, making one at the first call; the caller holds the lock.
 
-    Raises: ConfigError for a file that is no key, or somebody else's; IOFailed.
+    Raises: ConfigError for a file that is no key, somebody else's, or being changed; IOFailed.
     """
-    path = home / KEY
+    if (home / NEXT).exists():
+        raise ConfigError(
+            "the key of the state folder was being changed, and that was not finished",
+            remedy="run `bxctl keys rotate` again: it finishes it",
+        )
+    return key_being_changed(home)
+
+
+def key_being_changed(home: Path) -> bytes:
+    """Return the same, whether or not a change of it was begun. Raises: as `key`."""
     try:
-        if not path.exists():
-            _write_key(path, secrets.token_bytes(_KEY_BYTES))
+        if not (home / KEY).exists():
+            _write_key(home / KEY, secrets.token_bytes(_KEY_BYTES))
+    except OSError as error:
+        raise _unreadable(home / KEY, error) from None
+    return _read_key(home / KEY)
+
+
+def next_key(home: Path) -> bytes | None:
+    """Return the key that a change has begun with, None where there is none. Raises: as `key`."""
+    return _read_key(home / NEXT) if (home / NEXT).exists() else None
+
+
+def begin_next_key(home: Path, texts: bytes) -> bytes:
+    """Begin a change of the key: from now on `key` refuses. `texts`: what goes on standing for texts, or b"".
+
+    Raises: IOFailed.
+    """
+    made = secrets.token_bytes(_KEY_BYTES) + texts
+    try:
+        _write_key(home / NEXT, made)
+    except OSError as error:
+        raise _unreadable(home / NEXT, error) from None
+    return made
+
+
+def finish_next_key(home: Path) -> None:
+    """Let the next key be the key. Raises: IOFailed."""
+    try:
+        (home / NEXT).rename(home / KEY)
+        _sync(home)
+    except OSError as error:
+        raise _unreadable(home / KEY, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> IOFailed:
+    return IOFailed(
+        f"{path} cannot be read or written: {error.strerror}", remedy="make it readable for you"
+    )
+
+
+def _read_key(path: Path) -> bytes:
+    try:
         _check_owner(path)
         found = path.read_bytes()
     except OSError as error:
-        raise IOFailed(
-            f"{path} cannot be read: {error.strerror}", remedy="make it readable for you"
-        ) from None
-    if len(found) != _KEY_BYTES:
+        raise _unreadable(path, error) from None
+    if len(found) not in _SIZES:
         raise ConfigError(
             f"{path} holds no key of {_KEY_BYTES} bytes",
             remedy="restore it from a backup; without it every record gets another id",
@@ -150,7 +198,11 @@ def _write_key(path: Path, content: bytes) -> None:
     finally:
         os.close(handle)
     temp.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
     finally:

@@ -1,6 +1,7 @@
 """The documentation is true: what it names exists, and what exists is named in it."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,14 @@ import msgspec
 import pytest
 
 from bxctl import shell
-from memoryd import config, errors
+from memoryd import __main__, config, errors
 from memoryd.serve import methods
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted(DOCS.rglob("*.md"))]
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
 LINK = re.compile(r"\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
 
@@ -110,7 +111,7 @@ def test_every_make_target_named_exists(path: Path):
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_command_named_exists(path: Path):
     for words in re.findall(
-        r"\bbxctl(?: --socket [a-z]+| --json)*((?: [a-z-]+)+)", path.read_text("utf-8")
+        r"\bbxctl(?: --socket [a-z]+| --json)*((?: [a-z][a-z-]*)+)", path.read_text("utf-8")
     ):
         typed = _known_part(words.split())
         assert typed, f"bxctl{words}"
@@ -125,11 +126,128 @@ def _known_part(words: list[str]) -> bool:
     return False
 
 
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"^(?:\$ )?((?:[A-Z_]+=\S+ )*(?:bxctl|memoryd|make)(?: .*)?)$")
+SHELLS = {"console", "sh", "bash", ""}
+NAMES = {
+    "ID": "abc",
+    "LOG": "a.jsonl",
+    "N": "3",
+    "CLASS": "internal",
+    "WORDS...": "words",
+    "WHAT": "systemd",
+}
+"""What stands for the words that a page leaves open."""
+
+
+def typed(text: str) -> Iterator[str]:
+    """Yield each command line of ours that a page has one type: in blocks, and indented as one."""
+    for language, block in FENCE.findall(text):
+        for line in block.splitlines() if language in SHELLS else ():
+            if (found := TYPED.match(line)) and (language != "console" or line.startswith("$ ")):
+                yield found[1]
+    for line in FENCE.sub("", text).splitlines():
+        if line.startswith("    ") and (found := TYPED.match(line[4:])):
+            yield found[1]
+
+
+def mentioned(text: str) -> Iterator[str]:
+    """Yield each command of ours in a sentence's code."""
+    for code in re.findall(r"`([^`\n]+)`", FENCE.sub("", text)):
+        if TYPED.match(code) and "…" not in code:
+            yield code
+
+
+def calls(line: str) -> Iterator[list[str]]:
+    """Yield the commands of a shell's line, each as its words: without comments, variables and where output goes."""
+    words = shlex.shlex(line, posix=True, punctuation_chars=True)
+    words.commenters, words.whitespace_split = "#", True
+    found: list[str] = []
+    for word in [*words, ";"]:
+        if word and set(word) <= set("|&;<>()"):
+            yield found
+            found = []
+        elif found or "=" not in word:
+            found.append(NAMES.get(word, word))
+
+
+def wrong(argv: list[str]) -> str:
+    """Return what is wrong with a command of ours, nothing where it can be run as it stands."""
+    name, *rest = argv
+    try:
+        if name == "bxctl":
+            shell.parse(rest)
+        elif name == "memoryd":
+            __main__.parser().parse_args(rest)
+        elif name == "make":
+            targets = [word for word in rest if "=" not in word]
+            unknown = {word.partition("=")[0] for word in rest if "=" in word}
+            unknown -= set(re.findall(r"\b[A-Z]+\b", MAKEFILE))
+            return " ".join(sorted({*targets} - TARGETS | unknown))
+    except errors.BadRequest as error:
+        return str(error)
+    except SystemExit as end:
+        return "refused" if end.code else ""
+    return ""
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_command_line_can_be_typed_as_it_stands(path: Path, capsys):
+    text = path.read_text("utf-8")
+    found = {(line, wrong(argv)) for line in typed(text) for argv in calls(line) if argv}
+    assert {(line, why) for line, why in found if why} == set()
+    named = {(line, wrong(argv)) for line in mentioned(text) for argv in calls(line) if argv}
+    assert {(line, why) for line, why in named if why and not why.startswith("missing ")} == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("$ bxctl --socket agent memory search x   # words", True),
+        ("MEMORYD_HOME=/x bxctl status --json | jq .behind", True),
+        ("memoryd --check-config && systemctl --user reload memoryd", True),
+        ("make replay CORPUS=/logs", True),
+        ("bxctl memory serch x", False),
+        ("bxctl memory search x --limit many", False),
+        ("ls; bxctl status --wach", False),
+        ("memoryd --chek-config", False),
+        ("make everything", False),
+        ("make soak YEARS=2", False),
+    ],
+)
+def test_a_line_that_cannot_be_typed_is_noticed(line: str, right: bool, capsys):
+    assert all(not wrong(argv) for argv in calls(line.removeprefix("$ ")) if argv) == right
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_link_leads_somewhere(path: Path):
     links = LINK.findall(path.read_text("utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (path.parent / link).exists()] == []
+
+
+def anchors(path: Path) -> set[str]:
+    """Return what a page's headings are called in a link, as forges name them."""
+    heads = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_link_into_a_page_leads_to_a_heading(path: Path):
+    links = re.findall(r"\]\(([^):#]*\.md)?#([^)]+)\)", path.read_text("utf-8"))
+    lost = [
+        f"{page}#{head}"
+        for page, head in links
+        if head not in anchors(path.parent / page if page else path)
+    ]
+    assert lost == []
+
+
+def test_every_page_is_in_the_index():
+    index = page("README.md")
+    assert [path.name for path in DOCS.glob("*.md") if f"({path.name})" not in index] == [
+        "README.md"
+    ]
 
 
 def test_every_target_explains_itself():

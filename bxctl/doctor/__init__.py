@@ -47,8 +47,8 @@ def screen(found: "Iterable[tuple[Check, Finding]]") -> Iterator[Part]:
     """Yield a line a check, and its remedy below it."""
     for check, finding in found:
         style = _STYLES[finding.status]
-        line = f" {check.id:<4}{check.name}: {safe.line(finding.detail)}"
-        yield Para((Span(f"{finding.status:<4}", style), Span(line)))
+        lead = (Span(f"{finding.status:<4}", style), Span(f" {check.id}"))
+        yield Para(cell(f"{check.name}: {safe.line(finding.detail)}"), 9, lead)
         if finding.remedy:
             yield Para(cell(f"remedy: {safe.line(finding.remedy)}", "dim"), 9)
 
@@ -62,7 +62,7 @@ COMMANDS = (
 One line a check: ok, warn (look at it), fail (a promise cannot be kept), skip (nothing to look at), with what
 to do about it. Exits with 1 when a check fails; a daemon that is down is one.""",
         (
-            ("bxctl doctor", "sixteen checks"),
+            ("bxctl doctor", "seventeen checks"),
             ("bxctl doctor --json | jq .failed", "which failed"),
         ),
     ),

@@ -29,6 +29,7 @@ CHECKS = (
     Check("D14", "waiting", service.waiting),
     Check("D15", "privacy", machine.privacy),
     Check("D16", "swap", machine.swap),
+    Check("D17", "backup", stored.backup),
 )
 
 

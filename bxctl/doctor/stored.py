@@ -1,7 +1,8 @@
 """What is stored: whether the index is sound, and the journal what memoryd left."""
 
-from bxctl.doctor.finding import Finding, Scene, fail, ok, skip, some
+from bxctl.doctor.finding import Finding, Scene, fail, ok, skip, some, warn
 from memoryd import db
+from memoryd.backup import taking
 from memoryd.errors import MemorydError
 from memoryd.index import schema
 
@@ -51,3 +52,17 @@ def journal(scene: Scene) -> Finding:
         wrong = some([f"{fault['where']} {fault['what']}" for fault in told["faults"]])
         return fail(wrong, "`bxctl memory notes verify` lists all; `bxctl memory notes pending`")
     return ok(f"{told['lines']:,} lines, sealed one by one, and the notes are as they say")
+
+
+def backup(scene: Scene) -> Finding:
+    """Tell what only memoryd has, which command copies it, and what of it cannot be copied (D17)."""
+    if scene.settings is None:
+        return skip("there is no state yet")
+    linked = [name for name in taking.FOLDERS if (scene.home / name).is_symlink()]
+    if linked:
+        return warn(
+            f"{some(linked)}: a link, which no backup follows", "put the folder itself there"
+        )
+    sizes = list(taking.sizes(scene.home))
+    told = f"{len(sizes):,} files, {sum(sizes) >> 10:,} KiB, exist only here; the index is made from the logs"
+    return ok(f"{told}; `bxctl backup FOLDER` copies them while memoryd runs")

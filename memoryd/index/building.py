@@ -110,7 +110,7 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
     writer.patience = lambda behind: behind is None and pending.patient
     while (next_one := pending.take(0.0)) is not None:
         key, file = next_one
-        room.check(settings.home)
+        room.check(settings.path.parent)
         try:
             turn, _ = index_log(writer, file, None, None)
         except Waiting:
@@ -128,7 +128,7 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
         pending.succeeded(key)
         telling.done(sizes[key])
     writer.rows.flush()
-    catalogue = Catalogue(table.every(writer.connection))
+    catalogue = Catalogue(table.known(writer.connection))
     found = sweeping.look(settings, there, writer, catalogue)
     for log in sweeping.settle(settings, writer, catalogue, found).logs:
         counts.indexed += log.indexed

@@ -10,55 +10,35 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from memoryd.index.identity import Seen
-from memoryd.index.lineage import NOTHING, Heard
-from memoryd.index.table import GONE, LIVE, Log, Place
-from memoryd.labels import Label
+from memoryd.index.table import GONE, LIVE, Known, Log
 
-
-class Known(msgspec.Struct, frozen=True, gc=False):
-    """What is remembered of a log between its turns."""
-
-    id: int
-    place: Place
-    session: str
-    project: str | None
-    state: str
-    offset: int
-    records: int
-    label: Label
-    floor: Label
-    seen: Seen
-    indexed: int
-    left_out: int
-    unreadable: int
-    why: str | None
-    last_ts: int | None
-    first_ts: int | None = None
-    forgot: int = 0
-    hears: Heard = NOTHING
+__all__ = ["Catalogue", "Known", "Sums"]
 
 
 class Catalogue:
     """Every log of an index, by key. Written by one thread; single look-ups are safe from any."""
 
-    def __init__(self, found: Iterable[Log]) -> None:
-        """Remember the logs of an index that was just opened."""
+    def __init__(self, found: Iterable[tuple[int, Known]]) -> None:
+        """Remember the logs of an index that was just opened (`table.known`)."""
         self.known: dict[int, Known] = {}
         self._by_name: dict[str, frozenset[int]] = {}
-        for log in found:
-            self.put(log)
+        for key, known in found:
+            self._take(key, known)
 
     def put(self, log: Log) -> None:
         """Remember a log as a committed transaction left it."""
-        if log.key not in self.known:
-            name = log.place.log
-            self._by_name[name] = self._by_name.get(name, frozenset()) | {log.key}
         at = log.position
-        self.known[log.key] = Known(
+        self._take(log.key, Known(
             log.id, log.place, log.session, log.project, log.state, at.offset, at.records, log.label,
             log.floor, log.seen, log.indexed, log.left_out, log.unreadable, log.why, log.last_ts,
-            log.first_ts, log.forgot, log.heard,
-        )  # fmt: skip
+            log.first_ts, log.forgot, log.heard, log.decided,
+        ))  # fmt: skip
+
+    def _take(self, key: int, known: Known) -> None:
+        if key not in self.known:
+            name = known.place.log
+            self._by_name[name] = self._by_name.get(name, frozenset()) | {key}
+        self.known[key] = known
 
     def drop(self, key: int) -> None:
         """Forget a log that is no longer in the index."""

@@ -57,7 +57,7 @@ def entomb(writer: Writer, keys: set[int]) -> list[Log]:
 
     In the caller's transaction, once it is settled what is a copy. Raises: ConfigError, OSError, apsw.Error.
     """
-    made = [] if not writer.tombs.by_log else [*_untold(writer, keys)]
+    made = [] if not (keys and writer.tombs.by_log) else [*_untold(writer, keys)]
     if not made:
         return []
     overrides.append(writer.settings.home, *(entry for _, entries in made for entry in entries))

@@ -88,7 +88,9 @@ def settled(following: Following) -> None:
     mark = writer.rows.mark()
     try:
         with db.transaction(following.connection):
-            wanted = ((following.find(log.place), log) for log in undecided(writer))
+            wanted = (
+                (following.find(log.place), log) for log in undecided(writer, following.catalogue)
+            )
             there = [(file, log, log.heard) for file, log in wanted if file is not None]
             changed += refold(writer, there)
     except BaseException:

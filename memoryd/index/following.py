@@ -48,7 +48,7 @@ class Following:
         self.meta = schema.read_meta(connection)
         with db.translated():
             next_id = schema.next_id(connection, len(settings.classes))
-            self.catalogue = Catalogue(table.every(connection))
+            self.catalogue = Catalogue(table.known(connection))
             self.notes = NoteRows(settings, connection)
             self.purging = purging.bits(connection, purging.PURGE) != 0
             self.writer = Writer(connection, settings, next_id)
@@ -243,6 +243,7 @@ class Following:
 
     def _turn(self, key: int, file: LogFile, budget: Budget, done: list[_Done]) -> bool:
         """Give one log a turn and say whether there is more of it. Raises: what `index_log` does."""
+        self.writer.relate()
         known, just = self.catalogue.known.get(key), self._just.get(key)
         number = just.id if just is not None else None if known is None else known.id
         before = 0 if known is None else known.offset
@@ -351,7 +352,7 @@ class Following:
 def _told(catalogue: Catalogue) -> discover.Memory:
     """Return the formats that earlier sweeps have told, so that no known log is opened to be told again."""
     return {
-        Path(known.place.root, known.place.log): discover.Seen(
+        f"{known.place.root}/{known.place.log}": discover.Seen(
             known.seen.dev,
             known.seen.ino,
             known.seen.size,

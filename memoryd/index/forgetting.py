@@ -193,6 +193,7 @@ def _erase(following: Following, one: One) -> table.Log | None:
     log = None if one.known is None else table.load(connection, one.known.id)
     if log is None:
         return None
+    following.writer.relate()
     following.writer.release(log)  # a fold in memory holds names
     last = _last(connection, log.id, one.gone.tomb, classes)
     for c in range(classes):

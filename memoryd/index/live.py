@@ -107,7 +107,7 @@ class Index:
             self._check_file()
             self._take_retold(self._following)
             self._following.writer.listened = self.listened
-            scarce = room.lacking(self.settings.home)
+            scarce = room.lacking(self.settings.path.parent)
             counts = Counts() if scarce else self._following.catch_up(budget or Budget())
             self._following.purge()
             if scarce:
@@ -199,7 +199,7 @@ class Index:
         try:
             self._check_file()
             self._check_content()
-            room.check(self.settings.home)
+            room.check(self.settings.path.parent)
             self._following.sweep()
             with db.translated():
                 self._following.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

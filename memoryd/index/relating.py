@@ -13,6 +13,7 @@ import msgspec
 
 from memoryd.fold import State
 from memoryd.index import purging, table
+from memoryd.index.catalogue import Catalogue
 from memoryd.index.lineage import Heard
 from memoryd.index.listening import Retelling
 from memoryd.index.settings import Settings
@@ -35,6 +36,8 @@ def settle(writer: Writer, find: Find) -> list[Log]:
 
     A file that cannot be opened, or is another by now, is left for its own turn. Raises: apsw.Error.
     """
+    if not writer.touched:
+        return []
     touched, writer.touched = writer.touched, set()
     wanted: list[_Refold] = []
     for key, heard in writer.kin.unsettled(touched).items():
@@ -62,6 +65,8 @@ def refold(writer: Writer, wanted: Iterable[tuple[LogFile, Log, Heard]]) -> list
     for one that breaks off: then nothing of this may be committed.
     """
     able = [one for one in wanted if _is_there(one[0], one[1])]
+    if able:
+        writer.relate()
     writer.rows.flush()
     numbers = [log.id for _, log, _ in able]
     table.delete_rows_of(writer.connection, numbers, len(writer.settings.classes))
@@ -119,16 +124,12 @@ def _forget(writer: Writer, log: Log) -> None:
     log.forgot = mark
 
 
-def undecided(writer: Writer) -> list[Log]:
-    """Return the logs whose rows rest on other overrides than those in force."""
-    return [
-        log
-        for log in table.every(writer.connection)
-        if log.state == table.LIVE
-        and (log.decided, log.floor, log.forgot)
-        != (
-            writer.relabels.digest(log.key),
-            writer.floors.of(log.key),
-            writer.tombs.mark(log.key),
-        )
-    ]
+def undecided(writer: Writer, catalogue: Catalogue) -> list[Log]:
+    """Return the logs whose rows rest on other overrides than those in force. Raises: apsw.Error."""
+    found = (
+        table.load(writer.connection, known.id)
+        for key, known in catalogue.live()
+        if (known.decided, known.floor, known.forgot)
+        != (writer.relabels.digest(key), writer.floors.of(key), writer.tombs.mark(key))
+    )
+    return [log for log in found if log is not None]

@@ -52,11 +52,10 @@ class Relations:
     def __init__(
         self, connection: apsw.Connection, top: Label, start: Callable[[Log], Label]
     ) -> None:
-        """Take the logs of an open index. `start` gives a log's label before its first record."""
+        """Know nothing before `load`. `start` gives a log's label before its first record."""
         self.connection = connection
         self.top = top
         self._start = start
-        self.load()
 
     def load(self) -> None:
         """Read the graph from the database: at first, and after a rollback. Raises: apsw.Error."""

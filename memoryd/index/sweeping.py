@@ -263,8 +263,8 @@ class _Sweep:
         under = vanished.Under(self.settings.classes.names, self.settings.rules.fingerprint)
         vanished.write(self.settings.home, self.writer.connection, log, under, tomb)
         log.state = table.GONE
-        table.store(self.writer.connection, log)
         self.writer.touched |= self.writer.kin.around(key)
+        table.store(self.writer.connection, log)
         self.writer.kin.put(log)
         self.settled.logs.append(log)
 
@@ -272,8 +272,8 @@ class _Sweep:
         """Delete a log's rows and remember why there are none."""
         log = table.load(self.writer.connection, known.id)
         if log is not None:
-            self.delete(log.id)
             self.forget(log.key)
+            self.delete(log.id)
             self.found.changed.pop(log.key, None)
             log.state, log.indexed, log.left_out = state, 0, 0
             table.store(self.writer.connection, log)
@@ -297,6 +297,7 @@ class _Sweep:
 
     def take_in(self, path: Path) -> None:
         """Index a log that was kept before this index was made."""
+        self.writer.relate()
         try:
             log = index_kept(self.writer, path)
         except vanished.Unusable:

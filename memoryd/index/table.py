@@ -4,7 +4,7 @@ In and out: `Log`, one row, loaded when a log gets its turn and stored with the 
 fold's state between two turns (open calls, answered calls, trail), in tables of their own.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -76,6 +76,30 @@ class Log(msgspec.Struct):
             self.last_ts = ts
 
 
+class Known(msgspec.Struct, frozen=True, gc=False):
+    """What is remembered of a log between its turns."""
+
+    id: int
+    place: Place
+    session: str
+    project: str | None
+    state: str
+    offset: int
+    records: int
+    label: Label
+    floor: Label
+    seen: Seen
+    indexed: int
+    left_out: int
+    unreadable: int
+    why: str | None
+    last_ts: int | None
+    first_ts: int | None = None
+    forgot: int = 0
+    hears: Heard = NOTHING
+    decided: bytes = b""
+
+
 class Open(NamedTuple):
     """Where a call without a result stands, and of which tool it is."""
 
@@ -125,6 +149,11 @@ _COLUMNS = (
     "unreadable why first_ts last_ts forgot kin heard decided"
 ).split()
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM log"
+_KNOWN_COLUMNS = (
+    "id key source root log session project state offset records level untrusted floor_level floor_untrusted "
+    "dev ino size mtime_ns indexed left_out unreadable why last_ts first_ts forgot heard decided"
+).split()
+_SELECT_KNOWN = f"SELECT {', '.join(_KNOWN_COLUMNS)} FROM log"
 _STORE = f"INSERT INTO log({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _HASH_BYTES = 8
 _decode_heard = msgspec.msgpack.Decoder(Heard).decode
@@ -156,6 +185,23 @@ def load(connection: apsw.Connection, number: int) -> Log | None:
 def every(connection: apsw.Connection) -> list[Log]:
     """Return every log, by row id; notes have rows there too and are none. Raises: apsw.Error."""
     return _where(connection, "source <> 'notes'")
+
+
+def known(connection: apsw.Connection) -> Iterator[tuple[int, Known]]:
+    """Yield every log's key and what is remembered of it, by row id: a third of what a `Log` costs.
+
+    Raises: apsw.Error.
+    """
+    found = connection.execute(f"{_SELECT_KNOWN} WHERE source <> 'notes' ORDER BY id")
+    for (number, key, source, root, log, session, project, state, offset, records, level, untrusted,
+         floor_level, floor_untrusted, dev, ino, size, mtime_ns, indexed, left_out, unreadable, why,
+         last_ts, first_ts, forgot, heard, decided) in found:  # fmt: skip
+        yield key, Known(
+            number, Place(source, root, log), session, project, state, offset, records,
+            Label(level, bool(untrusted)), Label(floor_level, bool(floor_untrusted)),
+            Seen(dev, ino, size, mtime_ns), indexed, left_out, unreadable, why, last_ts, first_ts,
+            forgot, _decode_heard(heard) if heard else NOTHING, decided,
+        )  # fmt: skip
 
 
 def notes(connection: apsw.Connection) -> list[Log]:

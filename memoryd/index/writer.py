@@ -107,7 +107,8 @@ class Writer:
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
         self.tombs = tombs.gathered(entries, self.ids)
         self._kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
-        self._kin_doubtful = False
+        self.related = False
+        """Whether `kin` is read, and not rolled back since."""
         self.touched: set[int] = set()
         self.patience: Callable[[list[int] | None], bool] = lambda behind: False
         self.listened = False
@@ -126,14 +127,18 @@ class Writer:
 
     @property
     def kin(self) -> Kinship:
-        """What logs say to each other; read again after a rollback, when it is first asked for.
+        """What logs say to each other; read when it is first asked for, and again after a rollback.
 
         Not in the rollback itself: on a disk that fails, that would fail as well. Raises: apsw.Error.
         """
-        if self._kin_doubtful:
-            self._kin.load()
-            self._kin_doubtful = False
+        self.relate()
         return self._kin
+
+    def relate(self) -> None:
+        """Read what logs say to each other, before anything is changed that it is read from. Raises: apsw.Error."""
+        if not self.related:
+            self._kin.load()
+            self.related = True
 
     def folding(self, log: Log) -> Folding:
         """Take the fold of a log out of memory, or load it; `keep` puts it back."""
@@ -154,7 +159,7 @@ class Writer:
         self._kept.clear()
         self.touched.clear()
         self.retold.clear()
-        self._kin_doubtful = True
+        self.related = False
 
     def release(self, log: Log) -> None:
         """Forget the fold of a log whose rows were made or deleted outside of its turns."""

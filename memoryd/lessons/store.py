@@ -19,6 +19,11 @@ _DATABASE = "lessons"
 _KEVIN_STEPS = 6
 
 
+def latest() -> int:
+    """Return the version of a database that this program writes."""
+    return migrations.latest(_DATABASE)
+
+
 def memory() -> apsw.Connection:
     """Return an empty database that lives as long as its connection: for replays and trials."""
     connection = apsw.Connection(":memory:")

@@ -78,6 +78,8 @@ def check(key: bytes, entry: dict[str, Any], seq: int, previous: str | None) -> 
     claimed = str(entry.get("mac")).encode()  # compare_digest takes no other text than ASCII
     if not hmac.compare_digest(claimed, mac(key, b"line", canonical(unsealed)).encode()):
         return "was changed, or written without the key"
+    if entry.get("v") != VERSION:
+        return f"has version {entry.get('v')!r}; this memoryd knows {VERSION}"
     return ""
 
 

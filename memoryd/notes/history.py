@@ -24,7 +24,7 @@ from memoryd.notes.together import Together
 _SHOWN = ("seq", "ts", "kind", "txn", "op", "path", "to", "before", "after", "size", "actor",
           "session", "label", "flags", "reason", "of", "undo_of", "proposed_by")  # fmt: skip
 _ENDS = frozenset({"commit", "abort"})
-_QUIET = _ENDS | {"open", "rotate"}
+_QUIET = _ENDS | {"open", "rotate", "rekey"}
 
 
 def log(notes: Notes, *, path: str | None = None, limit: int = 50) -> list[dict[str, Any]]:

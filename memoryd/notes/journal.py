@@ -1,32 +1,30 @@
 """The journal of notes: every edit twice, before it (intent) and after it (commit), in one sealed chain.
 
-In: entries as maps. Out: ``journal/journal.jsonl`` (append-only, synced line by line), ``HEAD``, ``key``,
-``blobs/``; and `state`, what all of it comes to. A full file ends in a ``rotate`` line and is renamed; the
-next one's first line follows it in the chain.
+In: entries as maps. Out: ``journal/journal.jsonl`` (append-only, synced line by line), ``HEAD``, the keys
+(`keys`), ``blobs/``; and `state`, what all of it comes to. A full file ends in a ``rotate`` line and is
+renamed; the next one's first line follows it in the chain.
 A damaged journal, or one whose file failed to sync, takes no more entries (`broken` says why): notes can
 then be read and not be edited. After a damage nothing counts as known, so that every note is shown as
 changed outside and none is trusted; after a failed sync only a new start tells what is on the disk.
 """
 
 import os
-import secrets
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from memoryd import points
 from memoryd.errors import IOFailed, MemorydError
 from memoryd.notes import chain
+from memoryd.notes import keys as sealing
 from memoryd.notes.blobs import Blobs, sync_folder, write_file
 from memoryd.notes.handles import failed
+from memoryd.notes.keys import Keys
 from memoryd.notes.replay import Entry, State, damaged
 from memoryd.notes.together import Together
 
 CURRENT = "journal.jsonl"
 HEAD = "HEAD"
-KEY = "key"
 ROTATE_BYTES = 64 << 20
-_KEY_BYTES = 32
 
 
 class Journal:
@@ -43,16 +41,18 @@ class Journal:
         self.state = State()
         self._durable = (0, chain.START)
         self._slot = False
-        self.key = b""
+        self.keys = Keys(b"")
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
-            self.key = read_key(folder) or self._first_start()
+            sealing.undo_begun(folder)
+            self.keys = sealing.read(folder) or self._first_start()
             cut_torn_line(folder / CURRENT)
-            self.state = replayed(folder, self.key)
-            check_anchor(folder, self.key, self.state)
+            self.state = replayed(folder, self.keys)
+            check_anchor(folder, self.keys, self.state)
             self._durable = (self.state.seq, self.state.last)
-            write_file(folder / HEAD, chain.anchor(self.key, *self._durable) * 2)
+            write_file(folder / HEAD, chain.anchor(self.keys.current, *self._durable) * 2)
+            self._begin_segment()
         except OSError as error:
             raise failed(error) from error
         except IOFailed as error:
@@ -62,14 +62,19 @@ class Journal:
         self.broken, self.damage = error.message, True
         self.state = State()
 
-    def _first_start(self) -> bytes:
+    def _begin_segment(self) -> None:
+        """Write the first line under a new key, unless it is there."""
+        if self.state.seq == self.keys.since:
+            self.append({"kind": sealing.REKEY})
+            self.set_anchor()
+
+    def _first_start(self) -> Keys:
         """Make the key, and an anchor that says that nothing is written yet."""
         if files(self.folder) or (self.folder / HEAD).exists():
             raise IOFailed("the journal's key is gone", remedy="restore journal/key", check="chain")
-        key = secrets.token_bytes(_KEY_BYTES)
-        write_file(self.folder / KEY, key)
-        write_file(self.folder / HEAD, chain.anchor(key, 0, chain.START) * 2)
-        return key
+        keys = sealing.make(self.folder)
+        write_file(self.folder / HEAD, chain.anchor(keys.current, 0, chain.START) * 2)
+        return keys
 
     def check_writable(self) -> None:
         """Refuse every edit of a journal that takes no entries. Raises: IOFailed."""
@@ -103,7 +108,7 @@ class Journal:
     def write(self, entry: Entry, together: Together) -> Entry:
         """Seal `entry` and write it; durable once `sync` has returned. Raises: as `append`."""
         self.check_writable()
-        made = chain.sealed(self.key, entry, self.state.seq + 1, self.state.last)
+        made = chain.sealed(self.keys.current, entry, self.state.seq + 1, self.state.last)
         try:
             self._write(chain.line(made), together)
         except OSError as error:
@@ -153,9 +158,8 @@ class Journal:
             handle = os.open(self.folder / HEAD, flags, 0o600)
             try:
                 self._slot = not self._slot
-                os.pwrite(
-                    handle, chain.anchor(self.key, seq, last), chain.ANCHOR_BYTES * self._slot
-                )
+                anchor = chain.anchor(self.keys.current, seq, last)
+                os.pwrite(handle, anchor, chain.ANCHOR_BYTES * self._slot)
             finally:
                 os.close(handle)
             points.reached("notes: head written")
@@ -166,14 +170,37 @@ class Journal:
             self.stop(failed(error))
             raise failed(error) from error
 
+    def change_key(self) -> None:
+        """Seal every line from now on with a new key, in a new file; what is sealed stays as it is.
+
+        Killed at any moment, the key has changed or has not: the next start finishes or takes back.
+        Raises: IOFailed, and then every later call too, until the next start.
+        """
+        self.check_writable()
+        try:
+            if (self.folder / CURRENT).exists():
+                self._set_aside(self.folder / CURRENT)
+            sealing.begin(
+                self.folder, self.keys, self.state.seq, self.state.last, self.folder / HEAD
+            )
+            self.keys = sealing.read(self.folder) or self.keys
+            self._begin_segment()
+        except OSError as error:
+            self.stop(failed(error))
+            raise failed(error) from error
+
     def _rotate(self, path: Path) -> None:
+        self._set_aside(path)
+        self.append({"kind": "open"})
+
+    def _set_aside(self, path: Path) -> None:
+        """End a file with a line that says so, and give it the name of an old one."""
         name = f"journal-{len(files(self.folder)):06}.jsonl"
         self.append({"kind": "rotate", "to": name})
         points.reached("notes: rotate written")
         path.rename(self.folder / name)
         sync_folder(self.folder)
         points.reached("notes: rotated")
-        self.append({"kind": "open"})
 
 
 def files(folder: Path) -> list[Path]:
@@ -196,16 +223,18 @@ def entries(folder: Path) -> Iterator[Entry]:
                 yield entry
 
 
-def replayed(folder: Path, key: bytes) -> State:
+def replayed(folder: Path, keys: Keys) -> State:
     """Return what the journal in `folder` comes to. Raises: IOFailed where its chain breaks, OSError."""
     state = State()
     for entry in entries(folder):
-        state.follow(key, entry)
+        state.follow(keys, entry)
     return state
 
 
-def check_anchor(folder: Path, key: bytes, state: State) -> None:
+def check_anchor(folder: Path, keys: Keys, state: State) -> None:
     """Hold HEAD against the lines: they may be ahead of it (a kill), never behind.
+
+    Where no line is sealed with the key of today, HEAD alone is, and must name the last of them.
 
     Raises: IOFailed (``truncated``, ``chain``), OSError.
     """
@@ -217,34 +246,15 @@ def check_anchor(folder: Path, key: bytes, state: State) -> None:
         raise IOFailed(
             "the journal's HEAD is gone", remedy="restore journal/HEAD", check="chain"
         ) from None
-    seq, last = chain.read_anchor(key, content)
-    if seq > state.seq or (seq == state.seq and last != state.last):
+    seq, last = chain.read_anchor(keys.current, content)
+    same = (seq, last) == (state.seq, state.last)
+    if not same and (seq >= state.seq or state.seq <= keys.since):
         raise IOFailed(
             f"the journal ends at line {state.seq} but HEAD says {seq}: its tail was cut",
             remedy="restore the journal from a copy; until then notes can only be read",
             check="truncated",
             seq=seq,
         )
-
-
-def read_key(folder: Path) -> bytes | None:
-    """Return the journal's key, None where there is none. Raises: IOFailed for a file that is no key."""
-    path = folder / KEY
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        key = file.read(_KEY_BYTES + 1)
-    ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-    if not ours or found.st_mode & 0o077 or len(key) != _KEY_BYTES:
-        raise IOFailed(
-            "the journal's key is damaged, or others can read it",
-            remedy="restore journal/key and run: chmod 600 on it",
-            check="chain",
-        )
-    return key
 
 
 def cut_torn_line(path: Path) -> None:

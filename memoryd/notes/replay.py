@@ -10,6 +10,7 @@ import msgspec
 
 from memoryd.errors import IOFailed
 from memoryd.notes import chain
+from memoryd.notes.keys import Keys
 
 Entry = dict[str, Any]
 
@@ -37,9 +38,9 @@ class State(msgspec.Struct):
     redacted: set[str] = set()
     noticed: dict[str, str | None] = {}
 
-    def follow(self, key: bytes, entry: Entry) -> None:
+    def follow(self, keys: Keys, entry: Entry) -> None:
         """Take the next line. Raises: IOFailed (``chain``) when it does not belong here."""
-        if wrong := chain.check(key, entry, self.seq + 1, self.last):
+        if wrong := keys.check(entry, self.seq + 1, self.last):
             raise damaged(self.seq + 1, wrong)
         self.take(entry)
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from memoryd.errors import IOFailed, MemorydError
 from memoryd.labels import Classes, Label
-from memoryd.notes import chain, names, text
+from memoryd.notes import chain, keys, names, text
 from memoryd.notes.blobs import name_of
 from memoryd.notes.edit import place_label
 from memoryd.notes.handles import Version
-from memoryd.notes.journal import HEAD, files, read_key
+from memoryd.notes.journal import HEAD, files
+from memoryd.notes.keys import Keys
 from memoryd.notes.names import Place
 from memoryd.notes.replay import Held, State, damaged
 from memoryd.notes.store import Store
@@ -73,16 +74,18 @@ class Shelf:
 
     def _follow(self) -> None:
         """Take the lines that are new. Raises: IOFailed where the chain breaks, OSError."""
-        key = read_key(self._folder)
-        if key is None:
+        found = keys.read(self._folder)
+        if found is None:
             self._forget()
             return
-        anchored = self._anchored(key)  # read first: the lines may be ahead of it, never behind
+        anchored = self._anchored(
+            found.current
+        )  # read first: the lines may be ahead of it, never behind
         for number, path in enumerate(files(self._folder)):
             if number == len(self._read):
                 self._read.append(0)
-            self._take(path, number, key)
-        if self._state.seq < anchored:
+            self._take(path, number, found)
+        if self._state.seq < max(anchored, found.since + 1):
             raise damaged(self._state.seq + 1, "is missing")
 
     def _anchored(self, key: bytes) -> int:
@@ -91,7 +94,7 @@ class Shelf:
         except FileNotFoundError:
             return 1 << 62  # a journal without its anchor counts as cut
 
-    def _take(self, path: Path, number: int, key: bytes) -> None:
+    def _take(self, path: Path, number: int, found: Keys) -> None:
         with path.open("rb") as file:
             file.seek(self._read[number])
             content = file.read()
@@ -100,7 +103,7 @@ class Shelf:
             entry = chain.parse(line)
             if entry is None:
                 raise damaged(self._state.seq + 1, "is no entry")
-            self._state.follow(key, entry)
+            self._state.follow(found, entry)
         self._read[number] += whole
 
 

@@ -39,7 +39,7 @@ def chain_faults(journal: Journal) -> Iterator[Fault]:
                 yield Fault(str(seq), "is no entry")
                 previous = None
                 continue
-            if wrong := chain.check(journal.key, entry, seq, previous):
+            if wrong := journal.keys.check(entry, seq, previous):
                 yield Fault(str(seq), wrong)
                 # Go on from what the line says, so that one fault is reported once.
                 seq = _number(entry.get("seq"), seq)
@@ -49,7 +49,9 @@ def chain_faults(journal: Journal) -> Iterator[Fault]:
 
 def _anchor_faults(journal: Journal, seq: int, last: str) -> Iterator[Fault]:
     try:
-        anchored, mac = chain.read_anchor(journal.key, (journal.folder / HEAD).read_bytes())
+        anchored, mac = chain.read_anchor(
+            journal.keys.current, (journal.folder / HEAD).read_bytes()
+        )
     except (IOFailed, OSError):
         yield Fault(HEAD, "is missing, was changed, or written without the key")
         return

@@ -205,9 +205,11 @@ def _merged(asked: Asked, way: Plan, score: str, depth: int) -> tuple[Merged, bo
     if way.late and asked.ask.order == "relevance":
         more = raised(asked.reader, merged.matches, way, asked.average)
         merged = _settled(asked, Merged(more, merged.all))
+    if not any(bounds):
+        return merged, False
     held = Counter(match.level for match in found)
     # Fewer than the bound may be told of a class whose bound was reached, where others filled the look.
-    full = len(found) >= depth and any(bounds)
+    full = len(found) >= depth
     return merged, full or any(0 < bounds[level] <= many for level, many in held.items())
 
 

@@ -1,6 +1,6 @@
 """Looks through the whole index, at the start and once a day: a damaged one is set aside and rebuilt.
 
-In: the keeper of the index, its readers. Out: nothing while all is well. At the start tables are held against
+In: the keeper of the index, its readers. Out: nothing while all is well. Soon after the start tables are held against
 each other, which reads the file once; a while later, and then each day, also every word against its text, which
 costs half of what a rebuild does and happens in a reader's thread, so that nobody waits for it. A machine that is
 switched off each night is looked through as well.
@@ -19,6 +19,8 @@ from memoryd.serve.readers import Readers
 
 DAY_S = 86_400.0
 """How long between two looks."""
+TABLES_S = 1.0
+"""How long after the index is served tables are looked at first: whoever waited for the daemon asks now."""
 WORDS_S = 900.0
 """How long after the start words are looked at first: by then the work of the start is done."""
 
@@ -43,7 +45,9 @@ class Keeper(Protocol):
 
 
 async def look_after(keeper: Keeper, readers: Readers, classes: int) -> None:
-    """Look now, a while later, and every day; never returns."""
+    """Look soon, a while later, and every day; never returns."""
+    await keeper.served()
+    await trio.sleep(TABLES_S)
     await keeper.served()
     await look(keeper, readers, classes, words=False)
     await trio.sleep(WORDS_S)

@@ -45,6 +45,8 @@ def link(
 
 def agent(log: str, session: str) -> str | None:
     """Return the id in the name of a sub-agent's log."""
+    if "agent-" not in log:  # every log of an index is asked, and few have such a name
+        return None
     stem = PurePosixPath(log).stem
     return stem.removeprefix("agent-") if stem.startswith("agent-") else None
 

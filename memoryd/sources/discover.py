@@ -63,8 +63,8 @@ class Seen(msgspec.Struct, frozen=True):
     names: dict[str, Mark] | None = None
 
 
-Memory = dict[Path, Seen]
-"""What earlier looks told, kept by the caller, so that a sweep opens only files that are new to it."""
+Memory = dict[str, Seen]
+"""What earlier looks told, by path, kept by the caller, so that a sweep opens only files that are new to it."""
 
 
 def roots(
@@ -105,14 +105,14 @@ def discover(roots: Sequence[Root], memory: Memory | None = None) -> Found:
     `memory` is used and brought up to date. What goes wrong with one file or folder is told in `skipped`.
     """
     memory = {} if memory is None else memory
-    found, taken = Found(), set[Path]()
+    found, taken = Found(), set[str]()
     for root in roots:
         for path, log, status, owners in _files(root, _states(root, roots), found.skipped):
-            if path not in taken:
-                taken.add(path)
+            if (name := str(path)) not in taken:
+                taken.add(name)
                 _sort(LogPlace(root, path, log, owners), status, found, memory)
-    for path in memory.keys() - taken:
-        del memory[path]
+    for name in memory.keys() - taken:
+        del memory[name]
     return found
 
 
@@ -202,10 +202,12 @@ def _files(
 
 def _may_be_log(root: Root, name: str) -> bool:
     """Say whether a name can be a log's; a document only where its format is looked for."""
-    return name.endswith(_COMPRESSED) or any(
-        adapter.wants(name) or (root.kind in ("auto", adapter.id) and adapter.may_be_log(name))
-        for adapter in ADAPTERS.values()
-    )
+    if name.endswith(_COMPRESSED):
+        return True
+    for adapter in ADAPTERS.values():  # a sweep asks for every file: no generator
+        if adapter.wants(name) or (root.kind in ("auto", adapter.id) and adapter.may_be_log(name)):
+            return True
+    return False
 
 
 def _parts(root: Root, entries: list[tuple[str, bool]]) -> frozenset[str]:
@@ -221,7 +223,7 @@ def _status(path: Path, skipped: list[Skipped]) -> os.stat_result | None:
         return None
     try:
         str(path).encode()
-        status = path.lstat()
+        status = os.lstat(path)
     except UnicodeEncodeError:
         skipped.append(Skipped(path, "its name is not UTF-8"))
         return None
@@ -263,7 +265,7 @@ def _sort(place: LogPlace, status: os.stat_result, found: Found, memory: Memory)
     elif told.may_be_log(log):
         if root.trusted and not (owners and _owners(status)):
             root = msgspec.structs.replace(root, trusted=False)
-        names = memory[path].names
+        names = memory[str(path)].names
         if names is None:
             found.logs.append(LogFile(root, told, path, log))
             return
@@ -286,7 +288,7 @@ def excluded(root: Root, log: str) -> bool:
 def _told(place: LogPlace, status: os.stat_result, memory: Memory) -> Adapter | str | None:
     """Return the adapter of a file, from memory if the file only grew; else why it has none, or None."""
     root, path, log, _ = place
-    seen = memory.get(path)
+    seen = memory.get(str(path))
     try:
         if _is_database(log):
             return _told_database(place, seen, memory)
@@ -297,7 +299,7 @@ def _told(place: LogPlace, status: os.stat_result, memory: Memory) -> Adapter | 
         told = _tell(root.path, log)
     except OSError as error:
         return _words(error)
-    memory[path] = Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, told)
+    memory[str(path)] = Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, told)
     return told
 
 
@@ -334,7 +336,7 @@ def _told_database(place: LogPlace, seen: Seen | None, memory: Memory) -> Adapte
         if seen is None:
             raise
         return seen.told  # as it was, until it can be asked again
-    memory[path] = Seen(*now, told, names)
+    memory[str(path)] = Seen(*now, told, names)
     return told
 
 

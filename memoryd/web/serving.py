@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import hypercorn.trio
@@ -107,13 +108,15 @@ async def serve(
     door = Door(Keys.new(), port)
     async with connect(asked) as memory:
         app = application(memory, door)
-        say(told(door, unix))
-        await hypercorn.trio.serve(
-            app,  # type: ignore[arg-type]  # hypercorn has TypedDicts of its own for what ASGI leaves open
-            configured(listening),
-            shutdown_trigger=_until_signalled,
-            mode="asgi",
-        )
+        # Signals are heard before the link is told: whoever has read it may end this at once.
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            say(told(door, unix))
+            await hypercorn.trio.serve(
+                app,  # type: ignore[arg-type]  # hypercorn has TypedDicts of its own for what ASGI leaves open
+                configured(listening),
+                shutdown_trigger=partial(anext, signals),
+                mode="asgi",
+            )
 
 
 def configured(listening: socket.socket) -> Config:
@@ -137,9 +140,3 @@ def told(door: Door, unix: Path | None) -> str:
         f"{unix}\nforward it, then open the link:  ssh -N -L {PORT}:{unix} HOST\n"
         f"http://localhost:{PORT}/#token={door.keys.token}"
     )
-
-
-async def _until_signalled() -> None:
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            return

@@ -75,11 +75,11 @@ def test_on_a_well_daemon_nothing_fails_and_the_exit_code_says_so(well):
     told = well.bxctl("doctor", "--json")
     answer = json.loads(told.stdout)
     assert (told.returncode, answer["failed"]) == (0, [])
-    assert [check["id"] for check in answer["checks"]] == [f"D{n}" for n in range(1, 17)]
+    assert [check["id"] for check in answer["checks"]] == [f"D{n}" for n in range(1, 18)]
     statuses = {check["id"]: check["status"] for check in answer["checks"]}
     assert {statuses[f"D{n}"] for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14)} == {"ok"}
     lines = well.bxctl("doctor").stdout.splitlines()
-    assert sum(line.startswith(("ok", "warn", "fail", "skip")) for line in lines) == 16
+    assert sum(line.startswith(("ok", "warn", "fail", "skip")) for line in lines) == 17
     assert any(line.startswith("ok   D8  journal: ") for line in lines)
 
 
@@ -296,6 +296,17 @@ def test_d16_swap_on_a_disk_is_told(well, tmp_path):
         "ok",
         "swap on /dev/sda2 may hold what was read; encrypt it",
     )
+
+
+def test_d17_what_only_memoryd_has_is_told_with_the_command_that_copies_it(well, tmp_path):
+    status, detail = found(well, "D17")
+    assert (status, "`bxctl backup FOLDER`" in detail) == ("ok", True)
+    (tmp_path / "key").write_bytes(b"k" * 2_048)
+    (tmp_path / "notes").symlink_to(tmp_path / "elsewhere")
+    there = replace(scene(well), home=tmp_path)
+    assert stored.backup(there).status == "warn"
+    (tmp_path / "notes").unlink()
+    assert stored.backup(there).detail.startswith("1 files, 2 KiB, exist only here")
 
 
 def test_a_check_that_stumbles_has_failed_and_does_not_hide_the_others(well):

@@ -1,6 +1,8 @@
 """The command line of `memoryd`: what it prints, and refusals of one line without a traceback."""
 
 import builtins
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,6 +50,17 @@ def test_every_setting_is_shown_with_its_origin(
 def test_without_a_file_the_defaults_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--check-config"]) == 0
     assert "# configuration: built-in defaults" in capsys.readouterr().out
+
+
+def test_whoever_has_seen_enough_of_the_settings_ends_nothing_badly(user_home: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "memoryd", "--check-config"],
+        stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("arguments", [["--check-config"], []], ids=["check", "start"])

@@ -41,6 +41,17 @@ def test_every_operator_constant_and_statement_of_a_function_is_changed_once():
     ]
 
 
+def test_a_mutant_knows_the_lines_of_its_statement_and_of_one_that_holds_others_the_head():
+    lines = {
+        mutant.title.removeprefix("Scale.weigh: "): (mutant.first, mutant.last)
+        for mutant in mutants.mutants(SOURCE.replace("10 and not", "10 and \\\n not"), "scale.py")
+    }
+    assert lines["kilos > 10 → kilos >= 10"] == lines["not self.odd → self.odd"] == (8, 9)
+    assert lines["return 'heavy' → return None"] == lines["'heavy' → 'heavyX'"] == (10, 10)
+    assert lines["kilos < 0 → kilos <= 0"] == (11, 11)
+    assert lines["raise ValueError(f'{kilos}') → pass"] == (12, 12)
+
+
 def test_a_mutant_s_code_runs_in_the_place_of_the_function_s_own():
     scale = {}
     exec(compile(SOURCE, "scale.py", "exec"), scale)

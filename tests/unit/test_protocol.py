@@ -189,6 +189,66 @@ def test_a_message_of_exactly_a_megabyte_is_allowed(more: int, refused: bool) ->
     assert len(fed[-1][0]) == (not refused)
 
 
+def test_a_message_that_has_not_ended_within_a_megabyte_is_refused_at_the_next_byte() -> None:
+    decoder = Decoder()
+    claimed = b"\x94\x00\x07\xa1m\xc6" + (2**20).to_bytes(4)
+    piece = claimed + b"x" * (65_536 - len(claimed))
+    for _ in range(16):
+        assert decoder.feed(piece) == ([], None)
+        piece = b"x" * 65_536
+    messages, fault = decoder.feed(b"x")
+    assert messages == []
+    assert fault is not None
+    assert fault.message == f"a message over {protocol.MAX_REQUEST} bytes"
+
+
+def test_each_message_has_a_megabyte_of_its_own() -> None:
+    whole = request({"a": "x" * 700_000}) * 3
+    decoder, found = Decoder(), 0
+    for at in range(0, len(whole), 65_536):
+        messages, fault = decoder.feed(whole[at : at + 65_536])
+        assert fault is None
+        found += len(messages)
+    assert found == 3
+
+
+def test_a_message_that_has_begun_behind_others_is_partial() -> None:
+    decoder = Decoder()
+    assert decoder.feed(request({})) == ([Request(7, "recall", {})], None)
+    begun = request({"a": 1}, 8)
+    assert decoder.feed(request({}) + begun[:3])[1] is None
+    assert decoder.partial
+    assert decoder.feed(begun[3:]) == ([Request(8, "recall", {"a": 1})], None)
+    assert not decoder.partial
+
+
+def test_many_containers_side_by_side_are_not_deep() -> None:
+    args = {"a": [[]] * 100, "b": [{}] * 100}
+    assert decode(request(args)) == [Request(7, "recall", args)]
+
+
+def test_the_most_values_are_allowed_in_each_message() -> None:
+    most = AT_THE_LIMIT["20,000 values"]
+    decoder = Decoder()
+    for _ in range(2):
+        assert decoder.feed(request(most)) == ([Request(7, "recall", most)], None)
+
+
+def test_the_least_and_the_greatest_id_are_ids() -> None:
+    ids = [0, 1, 2**32 - 1]
+    requests = b"".join(request({}, msgid) for msgid in ids)
+    assert decode(requests) == [Request(msgid, "recall", {}) for msgid in ids]
+    responses = b"".join(msgpack.packb([1, msgid, None, None]) for msgid in ids)
+    assert decode(responses) == [Response(msgid) for msgid in ids]
+
+
+def test_an_extension_with_content_is_not_even_read() -> None:
+    beyond = "bytes that are no MessagePack, or beyond a limit"
+    assert fault_of(request({"a": msgpack.ExtType(4, b"x")})) == beyond
+    assert fault_of(b"\xc1") == beyond
+    assert fault_of(request({"a": msgpack.ExtType(4, b"")})) == "an extension type"
+
+
 def test_the_limits_are_the_documented_ones() -> None:
     assert protocol.VERSION == 1
     assert (protocol.MAX_REQUEST, protocol.MAX_ANSWER) == (1_048_576, 8_388_608)
@@ -258,7 +318,7 @@ def test_an_answer_over_8_mib_is_refused_as_too_large_p26() -> None:
     kind, msgid, error, result = msgpack.unpackb(protocol.answer(7, most + "x"))
     assert (kind, msgid, result) == (1, 7, None)
     assert error[0] == 0
-    assert error[1].startswith("too_large: ")
+    assert error[1] == "too_large: the answer is over 8 MiB; ask for fewer, with `limit`"
     frame = protocol.answer(7, most + "x", as_map=True)
     assert msgpack.unpackb(frame)[2]["code"] == "too_large"
 
@@ -280,6 +340,11 @@ def test_an_error_as_a_map_has_code_message_and_data() -> None:
         },
         None,
     ]
+
+
+def test_an_error_without_a_remedy_has_none_in_its_data() -> None:
+    frame = protocol.refusal(7, Internal("a fault", remedy=""), as_map=True)
+    assert msgpack.unpackb(frame)[2] == {"code": "internal", "message": "a fault", "data": {}}
 
 
 def test_a_notification_holds_its_arguments_in_an_array() -> None:

@@ -172,7 +172,9 @@ def test_listings_are_one_object_a_line_with_json_and_follow_every_page(daemon, 
 def test_a_listing_says_when_there_is_more(daemon, bxctl):
     daemon.answers["projects"] = paged("projects", [PROJECT, PROJECT])
     ran = bxctl("memory", "projects", "--limit", "1")
-    assert ran.out.splitlines()[1:] == ["no time  internal untrusted  1234         2  (none named)"]
+    assert ran.out.splitlines()[1:] == [
+        "no time  internal untrusted  1,234         2  (none named)"
+    ]
     assert ran.err == "bxctl: the latest 1; more with --limit\n"
 
 

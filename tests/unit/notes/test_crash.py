@@ -47,6 +47,12 @@ def _edited(desk: Desk) -> None:
     desk.replace(A, "one", "zero")
 
 
+def _rekeyed(desk: Desk) -> None:
+    _edited(desk)
+    desk.notes.journal.change_key()
+    desk.create(B)
+
+
 def _proposed(desk: Desk) -> None:
     desk.create(A, "one\n")
     _propose(desk)
@@ -105,6 +111,8 @@ COMMANDS: dict[str, tuple[Act, Act]] = {
     ),
     "notice": (_changed_outside, lambda desk: desk.notes.look_after()),
     "redact": (_edited, lambda desk: history.redact(desk.notes, OWNER, digest(b"one\n"))),
+    "change the key": (_edited, lambda desk: desk.notes.journal.change_key()),
+    "change the key again": (_rekeyed, lambda desk: desk.notes.journal.change_key()),
     "rotate": (_full, lambda desk: desk.create(B, "two\n")),
     "ask for a call": (lambda desk: None, _ask),
     "approve a call": (
