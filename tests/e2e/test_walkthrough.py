@@ -42,26 +42,3 @@ def test_the_worked_session_of_the_labels_page_goes_as_it_says(stranger):
         stranger.does(command)
     assert len(steps("labels.md")) > 4
     stranger.follows("labels.md")
-
-
-@pytest.mark.slow
-def test_a_backup_brings_everything_back_and_ids_stay(stranger, user_home):
-    with ExitStack() as first:
-        before = Stranger(user_home, first, PROGRAMS)
-        for command in (
-            "mkdir -p ~/.claude && cp -r examples/sessions/claude/projects ~/.claude/",
-            "memoryd",
-            "bxctl memory sync",
-            "bxctl memory notes create public/MEMORY.md --text 'Deploys happen on Tuesdays.'",
-            "bxctl memory forget --session 8b6c2d10-77aa-4f3e-b1c9-1d2e3f405162 --yes",
-        ):
-            before.does(command)
-        dumped = before.does("bxctl memory dump")
-        hits = before.does("bxctl memory search deploy")
-    (
-        user_home / ".local/state/memoryd/index/memory.sqlite3"
-    ).unlink()  # not in the copy, and not missed
-    stranger.follows("operations.md")
-    assert stranger.does("bxctl memory dump") == dumped
-    assert stranger.does("bxctl memory search deploy") == hits
-    assert "Tuesdays" in stranger.does("bxctl memory notes view public/MEMORY.md")
