@@ -1,5 +1,7 @@
 """What an index reads when it is opened, and what it leaves until somebody asks for it."""
 
+import os
+
 import pytest
 
 from memoryd.index import catch_up, table
@@ -81,7 +83,8 @@ def test_a_log_that_vanished_meanwhile_is_dealt_with_as_if_relations_had_been_kn
 
 
 def test_a_log_without_others_needs_none_either(world):
-    write(world.logs / "a.jsonl", claude_user("alone"))
+    log = write(world.logs / "a.jsonl", claude_user("alone"))
+    os.utime(log, (1_000_000_000, 1_000_000_000))  # one written a moment ago is looked at once more
     world.caught_up()
     with world.index() as index:
         catch_up(index)
