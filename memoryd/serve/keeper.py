@@ -65,6 +65,7 @@ class Keeper:
         self._sweeps = self._settled = 0
         self._sweep_at = self._rebuild_at = 0.0
         self._generation = self._fault = ""
+        self._mended = trio.Event()
         self._read = Counts()
         self._nursery: trio.Nursery
         readers.damaged = self.suspect
@@ -216,6 +217,11 @@ class Keeper:
         while not self._generation:
             await self._rounds.park()
 
+    async def mended(self) -> None:
+        """Return once indexing has gone on after a fault; at once where it has since the last call."""
+        await self._mended.wait()
+        self._mended = trio.Event()
+
     async def distrust(self) -> None:
         """Serve nothing, and set the index aside: the next turn has it rebuilt."""
         if self._index is not None:
@@ -283,6 +289,8 @@ class Keeper:
             self.listener.hear(turn.told, more=turn.more)
         if turn.fault != self._fault:
             self._fault = turn.fault
+            if not turn.fault:
+                self._mended.set()
             log.warning(
                 "indexing stands still" if turn.fault else "indexing goes on", code=turn.fault
             )

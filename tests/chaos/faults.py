@@ -52,7 +52,7 @@ def _play(ground: Ground, faults: Faults, clock: Clock) -> int:
                 ground.note(error.code)
             faults.rest()
             fired += faults.fired
-            if fault == "short read":
+            if faults.fired:
                 _distrust(ground, index)
             index = _well_again(ground, index, clock)
     finally:
@@ -61,7 +61,7 @@ def _play(ground: Ground, faults: Faults, clock: Clock) -> int:
 
 
 def _distrust(ground: Ground, index: Index) -> None:
-    """Do as the daily check does: a short read is a lie, and what was made of it may be in the file.
+    """Do as the daemon does after a fault: a short read is a lie, and what was made of it may be in the file.
 
     An index that is set aside takes with it what it alone knew: the labels of logs that were rewritten
     since it was last read.

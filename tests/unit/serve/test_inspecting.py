@@ -21,10 +21,15 @@ class Kept:
         self.generation = generation
         self.asked: list[str] = []
         self.known = trio.Event()
+        self.well_again = trio.Event()
 
     async def served(self) -> None:
         while not self.generation:
             await self.known.wait()
+
+    async def mended(self) -> None:
+        await self.well_again.wait()
+        self.well_again = trio.Event()
 
     async def distrust(self) -> None:
         self.asked.append("distrust")
@@ -125,4 +130,27 @@ async def test_it_looks_once_there_is_an_index_soon_after_and_then_daily_s08(
     days = [round(day - began / inspecting.DAY_S, 2) for day, _ in seen]
     assert days == [0.0, 0.01, 1.01, 2.01]
     assert [words for _, words in seen] == [False, True, True, True]
+    pool.shut()
+
+
+async def test_what_a_failing_disk_left_is_looked_at_within_a_quarter_of_an_hour(
+    path: Path, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by chaos: after failed reads and a full disk a list of words once lacked what its rows hold."""
+    keeper, pool, seen = Kept(), readers(path), []
+
+    async def look(*_args: object, words: bool) -> None:
+        seen.append((round((trio.current_time() - began) / 60), words))
+
+    monkeypatch.setattr(inspecting, "look", look)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(inspecting.look_after, keeper, pool, len(CLASSES))
+        await trio.sleep(3_600)
+        for _ in range(3):  # it comes and goes
+            keeper.well_again.set()
+            await trio.sleep(60)
+        await trio.sleep(1_800)
+        nursery.cancel_scope.cancel()
+    assert seen == [(0, False), (15, True), (60, True), (75, True)]
     pool.shut()
