@@ -6,14 +6,14 @@ everything here, the writer's; `changed`, `status`, `label_of` and `Index.genera
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 
 from memoryd import db
 from memoryd.clock import monotonic
-from memoryd.errors import Behind, Conflict, IOFailed, MemorydError, NotFound, Unavailable
+from memoryd.errors import Behind, Conflict, DiskFull, IOFailed, MemorydError, NotFound, Unavailable
 from memoryd.index import deciding, forgetting, opening, purging, room, schema, swap
 from memoryd.index.catalogue import Known
 from memoryd.index.choosing import Wanted
@@ -51,8 +51,8 @@ class Index:
         self._following: Following | None = None
         self._fault: MemorydError | None = None
         self._wait = self._retry_at = 0.0
-        self._unswept = False
-        """Whether the last look at all folders failed: what it would have found is not known to wait."""
+        self._unswept = self._stale = False
+        # After such a look it is not known what waits; after such a write FTS5 may keep what was taken back.
         swap.sweep(settings.path)
         self._open()
 
@@ -184,6 +184,7 @@ class Index:
             self._following.want_purge()
 
     def _open_one(self) -> Following:
+        self._check_file()
         if self._following is None:
             raise Unavailable("there is no index yet", remedy="`bxctl status` shows how far it is")
         return self._following
@@ -232,8 +233,7 @@ class Index:
 
     def named(self, log: str) -> list[tuple[int, Known]]:
         """Return the logs at this path below any root, each with its key. Safe from any thread."""
-        found = [] if self._following is None else self._following.catalogue.keyed(log)
-        return sorted(found)
+        return [] if self._following is None else sorted(self._following.catalogue.keyed(log))
 
     def status(self) -> Status:
         """Return what the owner is told."""
@@ -310,12 +310,12 @@ class Index:
         self._following = None if connection is None else Following(self.settings, connection)
         if self._following is not None:
             deciding.settled(self._following)
-        self._files = opening.files(self.settings.path)
+        self._files, self._stale = opening.files(self.settings.path), False
 
     def _check_file(self) -> None:
         """Begin anew where somebody removed our file. Raises: db.Damaged where somebody replaced it."""
-        path = self.settings.path
-        if self._following is not None and not opening.still_there(path, self._files):
+        gone = self._stale or not opening.still_there(self.settings.path, self._files)
+        if self._following is not None and gone:
             self._open_again()
 
     def _check_content(self) -> None:
@@ -333,9 +333,11 @@ class Index:
     def _open_again(self) -> None:
         """Take a new connection; where there is none to be had, keep the old one and raise why."""
         old = self._following
-        self._open()
-        if old is not None:
-            db.close(old.connection)
+        try:
+            self._open()
+        finally:
+            if old is not None and old is not self._following:
+                db.close(old.connection)
         if self._following is not None:
             self._following.sweep()
 
@@ -348,9 +350,8 @@ class Index:
             self.close()
             swap.set_aside(self.settings.path)
             self.why = opening.DAMAGED
-        elif isinstance(error, IOFailed):
-            with suppress(MemorydError):
-                self._open_again()
+        elif isinstance(error, DiskFull | IOFailed) and error.__cause__ is not None:
+            self._stale = True  # before anything is written again, there is a new connection
 
     def _complete(self, temp: Path, *, force: bool) -> None:
         """Bring a rebuilt file up to what is on the disk now, and refuse it where it lacks what we have."""

@@ -553,10 +553,18 @@ def test_a_missing_row_is_found_by_the_quick_check(world, log):
 def test_a_full_disk_takes_the_batch_back_and_is_tried_again_later_s01(world, log, monkeypatch):
     from memoryd.index import live
 
-    clock = [1000.0]
+    clock, room, writer = [1000.0], [1_000_000], db.writer
+
+    def limited(path):
+        connection = writer(path)
+        connection.pragma("max_page_count", room[0])
+        return connection
+
+    monkeypatch.setattr(db, "writer", limited)
     monkeypatch.setattr(live, "monotonic", lambda: clock[0])
     with world.index() as index:
         catch_up(index)
+        room[0] = 1
         index._following.connection.pragma("max_page_count", 1)
         append(log, *owner(*("word" * 2000 for _ in range(40))))
         assert catch_up(index) == Counts()
@@ -566,7 +574,7 @@ def test_a_full_disk_takes_the_batch_back_and_is_tried_again_later_s01(world, lo
         clock[0] += 1.0
         assert index.catch_up() == (Counts(), False)
         assert index.wait() == 2.0
-        index._following.connection.pragma("max_page_count", 1_000_000)
+        room[0] = 1_000_000
         clock[0] += 2.0
         assert index.catch_up()[0].indexed == 40
         assert index.status().fault == ""
