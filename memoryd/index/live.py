@@ -6,7 +6,8 @@ everything here, the writer's; `changed`, `status`, `label_of` and `Index.genera
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import reduce
 from pathlib import Path
 
 import apsw
@@ -218,10 +219,7 @@ class Index:
             raise NotFound("no such log", remedy="name it by its path below its folder of logs")
         if all(known.records < n for known in found):
             raise Behind("that log is not read so far yet", remedy="ask again in a moment")
-        label = LOWEST
-        for known in found:
-            label = label.join(known.label)
-        return label
+        return reduce(Label.join, (known.label for known in found), LOWEST)
 
     def logs(self) -> list[Known]:
         """Return what is known of every log, in no order."""
@@ -352,6 +350,8 @@ class Index:
             self.why = opening.DAMAGED
         elif isinstance(error, DiskFull | IOFailed) and error.__cause__ is not None:
             self._stale = True  # before anything is written again, there is a new connection
+            with suppress(MemorydError):
+                self._check_file()
 
     def _complete(self, temp: Path, *, force: bool) -> None:
         """Bring a rebuilt file up to what is on the disk now, and refuse it where it lacks what we have."""
