@@ -266,9 +266,11 @@ def test_real_logs_teach_the_same_as_backlog_and_live(user_home: Path, corpus: P
             daemon.stop()
         told.append(rows(user_home / "state"))
     assert len(told[0]["lesson"]) > 30
-    for table in ("progress", "waiting"):
-        assert told[1][table] == told[0][table], table
+    assert told[1]["progress"] == told[0]["progress"]
     # Calls go a year after they were made, once a day, whenever that is: only younger ones are compared.
+    waiting = [[call for call in each["waiting"] if call[7] > YOUNG] for each in told]
+    assert waiting[1] == waiting[0]
+    assert waiting[0]
     young = [
         [call for call in each["call"] if call[9] is not None and call[9] > YOUNG] for each in told
     ]

@@ -5,7 +5,6 @@ logs were opened by a second look at the same folders.
 """
 
 import json
-import resource
 import sys
 from pathlib import Path
 
@@ -34,13 +33,19 @@ def main(home: str) -> None:
         "records": sums.records,
         "rows": sums.indexed,
         "unreadable": sums.unreadable,
-        "most_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "most_mib": most_mib(),
         "descriptors": len(list(Path("/proc/self/fd").iterdir())),
         "opened": first,
         "opened_again": opens[0],
     }
     index.close()
     print(json.dumps(told))  # noqa: T201 - the test reads it
+
+
+def most_mib() -> int:
+    """Return the most memory that this program had; `ru_maxrss` would count who started it, too."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
 
 
 if __name__ == "__main__":

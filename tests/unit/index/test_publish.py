@@ -575,6 +575,7 @@ def test_a_full_disk_takes_the_batch_back_and_is_tried_again_later_s01(world, lo
         assert index.catch_up() == (Counts(), False)
         assert index.wait() == 2.0
         room[0] = 1_000_000
+        index._following.connection.pragma("max_page_count", room[0])
         clock[0] += 2.0
         assert index.catch_up()[0].indexed == 40
         assert index.status().fault == ""
