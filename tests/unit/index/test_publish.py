@@ -550,38 +550,6 @@ def test_a_missing_row_is_found_by_the_quick_check(world, log):
     connection.close()
 
 
-def test_a_full_disk_takes_the_batch_back_and_is_tried_again_later_s01(world, log, monkeypatch):
-    from memoryd.index import live
-
-    clock, room, writer = [1000.0], [1_000_000], db.writer
-
-    def limited(path):
-        connection = writer(path)
-        connection.pragma("max_page_count", room[0])
-        return connection
-
-    monkeypatch.setattr(db, "writer", limited)
-    monkeypatch.setattr(live, "monotonic", lambda: clock[0])
-    with world.index() as index:
-        catch_up(index)
-        room[0] = 1
-        index._following.connection.pragma("max_page_count", 1)
-        append(log, *owner(*("word" * 2000 for _ in range(40))))
-        assert catch_up(index) == Counts()
-        assert index.status().fault == "disk_full"
-        assert index.wait() == 1.0
-        assert len(dumped(index)) == 2
-        clock[0] += 1.0
-        assert index.catch_up() == (Counts(), False)
-        assert index.wait() == 2.0
-        room[0] = 1_000_000
-        index._following.connection.pragma("max_page_count", room[0])
-        clock[0] += 2.0
-        assert index.catch_up()[0].indexed == 40
-        assert index.status().fault == ""
-        assert dumped(index) == world.fresh()
-
-
 def test_another_writer_makes_the_batch_wait_s04(world, log, monkeypatch):
     monkeypatch.setattr(db, "BUSY_MS", 10)
     with world.index() as index:
