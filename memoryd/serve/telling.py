@@ -129,6 +129,31 @@ def faults(
     configuration: str = "",
 ) -> list[Fault]:
     """Return what is wrong with the index, its logs, the read log, notes, lessons, and what was to be taken over."""
+    found = _of_the_index(status)
+    if reads_missing:
+        found.append(
+            Fault(
+                f"{reads_missing} answers are missing in reads.jsonl",
+                "free some space; see the daemon's log",
+            )
+        )
+    if notes:
+        found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
+    if lessons:
+        found.append(Fault(f"nothing is learned: {lessons}", "see the daemon's log"))
+    if configuration:
+        found.append(
+            Fault(
+                f"the configuration on disk is not the one that is served: {configuration}",
+                "mend it (`memoryd --check-config`), then send SIGHUP again",
+            )
+        )
+    if unwatched:
+        found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
+    return found
+
+
+def _of_the_index(status: Status) -> list[Fault]:
     found: list[Fault] = []
     if status.fault:
         found.append(
@@ -156,26 +181,6 @@ def faults(
                 "close what reads memory.sqlite3 (`fuser` names it); its -wal grows meanwhile",
             )
         )
-    if reads_missing:
-        found.append(
-            Fault(
-                f"{reads_missing} answers are missing in reads.jsonl",
-                "free some space; see the daemon's log",
-            )
-        )
-    if notes:
-        found.append(Fault(f"notes cannot be edited: {notes}", "run `bxctl memory notes verify`"))
-    if lessons:
-        found.append(Fault(f"nothing is learned: {lessons}", "see the daemon's log"))
-    if configuration:
-        found.append(
-            Fault(
-                f"the configuration on disk is not the one that is served: {configuration}",
-                "mend it (`memoryd --check-config`), then send SIGHUP again",
-            )
-        )
-    if unwatched:
-        found.append(Fault(f"changes are found by looking only: {unwatched}", "see the log"))
     return found
 
 
