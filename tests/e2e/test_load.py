@@ -15,7 +15,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from memoryd.errors import MemorydError
+from memoryd.errors import Busy, MemorydError
 from memoryd.serve import server
 from tests.support.daemon import Daemon
 from tests.support.indexing import World
@@ -35,6 +35,8 @@ BASE_FDS = 40
 """Descriptors of a daemon that nobody is connected to, at most."""
 IDLE = 10_000
 FLOOD = 20_000
+TRIES = 2_000
+"""Each is a round trip in which the daemon has its turn to take leave of those who have gone."""
 MOST_MIB = 256
 CONFIG = """
 [[socket]]
@@ -170,8 +172,16 @@ def test_ten_thousand_idle_connections_are_held_or_refused_within_bounds(daemon)
         for peer in idle:
             peer.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    with daemon.client("memoryd") as memory:
+    with let_in(daemon) as memory:
         assert memory.call("status")["ready"]
+
+
+def let_in(daemon):
+    """Connect as a client does that was told to try again: what has just hung up still has a place."""
+    for _ in range(TRIES - 1):
+        with suppress(Busy):
+            return daemon.client("memoryd")
+    return daemon.client("memoryd")
 
 
 def test_floods_and_slow_readers_harm_only_themselves(daemon):
