@@ -8,6 +8,7 @@ record at a time: secrets are looked for in all of its calls at once.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -54,8 +55,27 @@ Answer = tuple[int | Open, Returned, Label, int | None, int, str, str, str]
 """A result that was found for a call: that call by its number in the batch, or one that had waited; the label
 after it, its time or None, the time that stands in for it; which log it is, whose, and its project."""
 
-Heard = tuple[Record, Rows, Label, int]
-"""A record, its rows, the label of its log after it, and the time that stands in where it tells none."""
+
+class Heard(Protocol):
+    """A record, its rows, the label of its log after it; the newest time (ms) of the records before it."""
+
+    @property
+    def record(self) -> Record: ...  # noqa: D102 - see above
+    @property
+    def rows(self) -> Rows: ...  # noqa: D102
+    @property
+    def after(self) -> Label: ...  # noqa: D102
+    @property
+    def before(self) -> int | None: ...  # noqa: D102
+
+
+class Fed(NamedTuple):
+    """The same, for whoever hears of no index."""
+
+    record: Record
+    rows: Rows
+    after: Label
+    before: int | None
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
@@ -126,24 +146,24 @@ class Pairing:
 
         `now` stands in where the log tells no time.
         """
-        return self.feed_many([(record, rows, after, now)])
-
-    def feed_many(self, batch: Iterable[Heard]) -> list[Seen]:
-        """Return the calls that a batch of records answers: as `feed` of each, at a third of the cost."""
         together = Gathering()
-        self.gather(together, batch)
+        self.gather(together, [Fed(record, rows, after, now)])
         return together.seen()
 
-    def gather(self, together: Gathering, batch: Iterable[Heard]) -> None:
-        """Pair a batch of records into what is looked at together."""
+    def gather(self, together: Gathering, batch: Iterable[Heard], written: int = 0) -> None:
+        """Pair a batch of records into what is looked at together.
+
+        `written`: where no record tells a time, from there on the order of records stands for it.
+        """
         together.pairings[self.log] = self
         made, answers, new, waiting = together.made, together.answers, self.new, self.waiting
         log, session, project = self.log, self.session, self.project
-        for record, rows, after, now in batch:
+        for heard in batch:
+            record = heard.record
             if record.about is not None and not self._told:
                 self._hear(record)
                 session, project = self.session, self.project
-            for item, label in rows:
+            for item, label in heard.rows:
                 if type(item) is Called and (call := item.call) is not None and not item.hosted:
                     if waiting:
                         waiting.pop(clean(call), None)
@@ -159,7 +179,8 @@ class Pairing:
                         continue
                 if one.ok is None and one.told is None:
                     continue  # answered, and nobody can say how
-                answers.append((found, one, after, record.ts, now, log, session, project))
+                now = heard.before or written + record.n
+                answers.append((found, one, heard.after, record.ts, now, log, session, project))
 
     def _hear(self, record: Record) -> None:
         if record.about is not None and not self._told:

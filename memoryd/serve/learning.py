@@ -28,14 +28,14 @@ from memoryd.index.table import LIVE
 from memoryd.labels import Label
 from memoryd.lessons import forget as forgetting
 from memoryd.lessons import raising, retention, settlement, store, words
-from memoryd.lessons.pairing import Heard, Pairing, clean
+from memoryd.lessons.pairing import Pairing, clean
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
 from memoryd.serve.together import Lesson, rest
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
-_MOST_AT_ONCE, TOGETHER = 20, 4_000
+_MOST_AT_ONCE, TOGETHER = 100, 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
@@ -313,27 +313,27 @@ class Learner:
         if told.first < place.n:
             lesson.end()
             self._raise(told, place)
-        batch: list[Heard] = []
+        heard = told.heard
+        if told.first < place.n:
+            heard = [one for one in heard if one.record.n >= place.n]
         session: str | None = None
         project: str | None = None
-        for heard in told.heard:
-            record, before = heard.record, heard.before
-            if record.n < place.n:
-                continue
-            ts = record.ts
-            if ts is not None and (before is None or ts - before > pause):
-                lesson.add(pairing, batch)
-                lesson.quiet(clean(heard.session), ts, pause)
-            if heard.session is not session or heard.project is not project:
-                lesson.add(pairing, batch)
-                session, project = heard.session, heard.project
+        first = 0
+        for n, one in enumerate(heard):
+            record, ts, before = one.record, one.record.ts, one.before
+            quiet = ts is not None and (before is None or ts - before > pause)
+            if quiet or one.session is not session or one.project is not project:
+                lesson.add(pairing, heard[first:n], written)
+                first, session, project = n, one.session, one.project
                 pairing.place(session, project or "")
-            batch.append((record, heard.rows, heard.after, before or written + record.n))
+                if quiet and ts is not None:
+                    lesson.quiet(pairing.session, ts, pause)
             if record.rest is not None:
-                lesson.add(pairing, batch)
+                lesson.add(pairing, heard[first : n + 1], written)
+                first = n + 1
                 now = ts or before or written + record.n
                 lesson.rest(pairing.session, now, ended=record.rest == "end")
-        lesson.add(pairing, batch)
+        lesson.add(pairing, heard[first:], written)
         self._heard_of(pairing.session, written)
 
     def _raise(self, told: Told, place: Place) -> None:
