@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 import trio
@@ -82,10 +83,13 @@ def _serve(
     """Serve one configuration after another until there is no next."""
     standing: Standing | None = first
     asked, code = Asked(), 0
+    life = Life(clock.monotonic(), Traffic())
     with contextlib.ExitStack() as stack:
         while standing is not None:
             with opened(standing.settings) as (notes, fault):
-                daemon = Daemon(standing, version, configuration, notes=notes, notes_fault=fault)
+                daemon = Daemon(
+                    standing, version, configuration, life, notes=notes, notes_fault=fault
+                )
                 if standing is first:
                     stack.enter_context(asked.kept())
                 code = _live(daemon, asked, patience)
@@ -111,6 +115,13 @@ def opened(settings: Settings) -> Iterator[tuple[Notes | None, str]]:
         notes.close()
 
 
+class Life(NamedTuple):
+    """What the process has seen since its start, whatever configurations it served."""
+
+    began: float
+    traffic: Traffic
+
+
 class Daemon:
     """What runs: readers, the keeper of the index, the server; `main` is the life of all three."""
 
@@ -119,6 +130,7 @@ class Daemon:
         standing: Standing,
         version: str,
         configuration: Configuration,
+        life: Life,
         *,
         notes: Notes | None = None,
         notes_fault: str = "",
@@ -128,7 +140,6 @@ class Daemon:
         self._sockets, self._version = standing.listens, version
         self._configuration = configuration
         self.next: Standing | None = None
-        self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / READS)
         readers = self._readers = Readers(self._reader)
@@ -143,7 +154,7 @@ class Daemon:
             reads=self._reads,
             keeper=self._keeper,
             version=version,
-            uptime=lambda: int(clock.monotonic() - self._began),
+            uptime=lambda: int(clock.monotonic() - life.began),
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
@@ -153,7 +164,7 @@ class Daemon:
             topics=topics,
         )
         self._notes, self._desk = notes, memory.desk()
-        self._server = Server(table(memory), Traffic())
+        self._server = Server(table(memory), life.traffic)
         folders = [root.path for root in settings.roots]
         self._watcher = Watcher([*folders, settings.home / "notes"])
         self._keeper.sure = lambda: self._watcher.sure
