@@ -57,12 +57,12 @@ after it, its time or None, the time that stands in for it; which log it is, who
 
 
 class Heard(Protocol):
-    """A record, its rows, the label of its log after it; the newest time (ms) of the records before it."""
+    """A record, its calls, the label of its log after it; the newest time (ms) of the records before it."""
 
     @property
     def record(self) -> Record: ...  # noqa: D102 - see above
     @property
-    def rows(self) -> Rows: ...  # noqa: D102
+    def calls(self) -> Rows: ...  # noqa: D102
     @property
     def after(self) -> Label: ...  # noqa: D102
     @property
@@ -73,7 +73,7 @@ class Fed(NamedTuple):
     """The same, for whoever hears of no index."""
 
     record: Record
-    rows: Rows
+    calls: Rows
     after: Label
     before: int | None
 
@@ -181,7 +181,7 @@ class Pairing:
             if record.about is not None and not self._told:
                 self._hear(record)
                 session, project = self.session, self.project
-            for item, label in heard.rows:
+            for item, label in heard.calls:
                 if type(item) is Called and (call := item.call) is not None and not item.hosted:
                     if waiting:
                         waiting.pop(clean(call), None)

@@ -351,7 +351,7 @@ class Learner:
                 forgetting.gone(self.connection, place.name[:12], covers, home=home)
                 break
             pairing.place(heard.session, heard.project or "")
-            for seen in pairing.feed(heard.record, heard.rows, heard.after, told.written):
+            for seen in pairing.feed(heard.record, heard.calls, heard.after, told.written):
                 raising.to(self.connection, seen)
         if told.end >= place.n:
             self._twice.pop(place.name, None)
