@@ -146,12 +146,10 @@ def put_many(connection: apsw.Connection, lessons: Sequence[tuple[int, str, Plac
     parts = {
         place: _part(connection, place, words, number) for place, (number, words) in sums.items()
     }
-    postings = [
-        (term, parts[place], row, count, length)
-        for (row, _, place), found, length in zip(lessons, counts, lengths, strict=True)
-        for term, count in found.items()
-        if term not in _UNASKED
-    ]
+    postings: list[tuple[str, int, int, int, int]] = []
+    for (row, _, place), found, length in zip(lessons, counts, lengths, strict=True):
+        part = parts[place]
+        postings += [(t, part, row, n, length) for t, n in found.items() if t not in _UNASKED]
     postings.sort(key=_term)
     connection.executemany("INSERT INTO posting VALUES (?, ?, ?, ?, ?)", postings)
     return lengths

@@ -98,11 +98,10 @@ class Learner:
         Raises: what `db.wrong` knows, with everything taken back; the next look finds what was missed.
         """
         told = self._take()
-        if told is not None:
-            self._together(told)
-        elif self._missed and not self._queue:
+        more = told is not None and self._together(told)
+        if not more and self._missed and not self._queue:
             self.look(self._logs())
-        self._more = told is not None or bool(self._queue)
+        self._more = more or bool(self._queue)
         return self._more
 
     def due(self, now: int) -> float | None:
@@ -245,13 +244,15 @@ class Learner:
         told = next(self._now, None)
         return self._next(self._queue.popleft()) if told is None and self._queue else told
 
-    def _together(self, told: Told | None) -> None:
-        """Learn from `told` and what waits behind it: far behind, a commit a batch costs as much as its rows.
+    def _together(self, told: Told | None) -> bool:
+        """Learn from `told` and what waits behind it, and say whether that may not be all.
+
+        Far behind, a commit a batch costs as much as its rows.
 
         All of it can be read again, so no commit waits for the disk.
         """
         taken: list[Told] = []
-        size = 0
+        size, more = 0, False
         try:
             with db.unsynced(self.connection):
                 while told is not None:
@@ -259,8 +260,8 @@ class Learner:
                     if told.key not in self._stumbled:
                         self._learn(told)
                     size += len(told.heard)
-                    alone = self._alone > 0 or size >= TOGETHER
-                    told = None if alone else self._take()
+                    more = self._alone > 0 or size >= TOGETHER
+                    told = None if more else self._take()
                 self._lesson.save()
                 words.write_missing(self.connection)
         except MemorydError:
@@ -271,7 +272,9 @@ class Learner:
             log.exception("a fault while learning from a log")
             self._forget()
             self._stumble(taken)
+            more = True
         self._alone = max(0, self._alone - 1)
+        return more
 
     def _stumble(self, taken: list[Told]) -> None:
         """Leave the log out that tripped us up; where it may be one of several, take them one by one first."""
