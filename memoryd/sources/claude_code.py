@@ -69,7 +69,6 @@ _TOLD_BY = 16
 """Records by which a log has told its session and folder, which every record repeats."""
 
 _OWNER, _ASSISTANT, _SUMMARY = Kind.OWNER, Kind.ASSISTANT, Kind.SUMMARY
-_milliseconds = base.milliseconds
 _HOSTED = frozenset(("server_tool_use", "mcp_tool_use"))
 _SILENT_BLOCKS = frozenset(("thinking", "redacted_thinking", "fallback"))
 _NOT_THE_OWNER = frozenset(
@@ -78,6 +77,7 @@ _NOT_THE_OWNER = frozenset(
         *("system", "task-notification", "teammate"),
     )
 )
+_NOTHING = msgspec.Raw()
 _EMPTY = frozenset((b"", b"null", b"[]", b'""', b"{}", b"false"))
 
 
@@ -119,20 +119,20 @@ class Attachment(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct, gc=False, rename="camel"):
-    """What is read of a line."""
+    """What is read of a line, in about the order in which it is written: so the decoder finds fields at once."""
 
     type: str | None = None
     message: Message | None = None
+    timestamp: datetime | None = None
     uuid: str | None = None
     parent_uuid: str | None = None
-    session_id: str | None = None
-    timestamp: datetime | None = None
-    cwd: str | None = None
     is_sidechain: bool | None = None
+    cwd: str | None = None
+    session_id: str | None = None
+    tool_use_result: msgspec.Raw = _NOTHING
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     origin: object = None
-    tool_use_result: msgspec.Raw = msgspec.Raw()
     subtype: str | None = None
     content: msgspec.Raw = msgspec.Raw()
     attachment: Attachment | None = None
@@ -177,8 +177,8 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return None if kind in _NO_TEXT or kind in _COPIES or "sessionId" in record else False
 
 
-def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
-    """Return the record of a line. Raises: NotJson, CloserLook."""
+def parse(line: Line, n: int, begun: bool, raw: bytes) -> Record:
+    """Return the record of a line. Raises: NotJson."""
     kind, rest = line.type, None
     if kind == "assistant":
         items = _assistant(line.message)
@@ -195,7 +195,7 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
     if not begun or n < _TOLD_BY:
         told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
     copy = None if line.forked_from is None else claude_links.copied(line.forked_from)
-    return Record(n, _milliseconds(line.timestamp), items, told, line.uuid, copy, rest)
+    return Record(n, line.timestamp, items, told, line.uuid, copy, rest)
 
 
 def _link(line: Line) -> Link | None:
@@ -210,48 +210,48 @@ def _assistant(message: Message | None) -> list[Item]:
     if isinstance(content, str):
         return [] if _blank(content) else [Said(0, _ASSISTANT, content)]
     items: list[Item] = []
-    for number, block in enumerate(_numbered(content)):
+    number = 0
+    for block in content or ():
         kind = block.type
         if kind == "tool_use":
             items.append(Called(number, block.id, block.name or "", base.checked(block.input)))
         elif kind == "text":
-            if (
-                words := block.text
-            ) and not words.isspace():  # as `_say` does, for most of all records
+            if (words := block.text) and not words.isspace():  # as `_say` does, for most of all
                 items.append(Said(number, _ASSISTANT, words))
         elif kind not in _SILENT_BLOCKS:
             items.append(_elsewhere(block, number))
-    return items
+        number += 1
+    return _numbered(items, number)
 
 
 def _user(line: Line) -> list[Item]:
     content = None if line.message is None else line.message.content
+    more = line.tool_use_result
     items: list[Item] = []
-    returned = False
+    returned, number = False, 0
     if isinstance(content, str):
         _hear(items, 0, content, line)
     else:
-        for number, block in enumerate(_numbered(content)):
+        for block in content or ():
             kind = block.type
             if kind == "tool_result":
                 returned = True
-                items.append(_returned(block, number, line.tool_use_result))
+                items.append(_returned(block, number, more))
             elif kind == "text":
                 _hear(items, number, block.text, line)
             elif kind not in _SILENT_BLOCKS:
                 items.append(_elsewhere(block, number))
-    if not returned and bytes(line.tool_use_result) not in _EMPTY:
+            number += 1
+    if not returned and more is not _NOTHING and bytes(more) not in _EMPTY:
         items.append(Returned(0, None))
-    return items
+    return _numbered(items, number)
 
 
-def _numbered(content: list[Block] | None) -> list[Block]:
-    """Return the blocks, each of which an id must be able to name. Raises: NotJson."""
-    if content is None:
-        return []
-    if len(content) > base.MAX_BLOCKS:
+def _numbered(items: list[Item], blocks: int) -> list[Item]:
+    """Return the items of so many blocks, each of which an id must be able to name. Raises: NotJson."""
+    if blocks > base.MAX_BLOCKS:
         raise base.NotJson(f"more than {base.MAX_BLOCKS} content blocks")
-    return content
+    return items
 
 
 def _blank(words: str) -> bool:
@@ -348,8 +348,10 @@ def _attachment(line: Line) -> list[Item]:
         if isinstance(attached.prompt, str):
             _hear(items, 0, attached.prompt, line)
         else:
-            for number, block in enumerate(_numbered(attached.prompt)):
+            blocks = attached.prompt or []
+            for number, block in enumerate(blocks):
                 _hear(items, number, block.text, line)
+            _numbered(items, len(blocks))
     named = (attached.filename, attached.path, attached.plan_file_path)
     files = [path for path in named if isinstance(path, str)]
     name = base.named("attachment", attached.type)
