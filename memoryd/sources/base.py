@@ -33,7 +33,9 @@ class Adapter(msgspec.Struct, frozen=True):
     `claims(record)`: True if a decoded record can only be of this format, False if it cannot, None if it may.
     `parse(line, n, begun, raw)`: the record of a decoded line; `begun` is whether an earlier record of the
     log named itself, `raw` the line's bytes. Raises NotJson for what must not be believed.
-    `gathered`: what the fields of a line that does not fit the decoder are gathered into, where that is another shape.
+    `gathered`: the shape of a line that does not fit the decoder, where that is another than the decoder's.
+    `later`: decodes the lines of a log that has begun, from record `told_by` on, without what it has told by then.
+    `begins`: whether `begun` matters to `parse`.
     `telling`: fields of the decoded line that bring text, and so raise if they have an unexpected shape.
     `origin(log)`: the link that a log's own path tells; `agent(log, session)`: the name by which results tell
     of the sub-agent whose log it is, if any; `agents(more)`: the names that a result tells (`Returned.more`);
@@ -50,6 +52,9 @@ class Adapter(msgspec.Struct, frozen=True):
     claims: Callable[[Mapping[str, object]], bool | None]
     parse: Callable[[Any, int, bool, bytes], Record]
     gathered: type[msgspec.Struct] | None = None
+    later: msgspec.json.Decoder[Any] | None = None
+    told_by: int = 0
+    begins: bool = True
     telling: frozenset[str] = frozenset()
     origin: Callable[[str], Link | None] = lambda log: None
     agent: Callable[[str, str], str | None] = lambda log, session: None
@@ -57,6 +62,12 @@ class Adapter(msgspec.Struct, frozen=True):
     below: Callable[[str], str | None] = lambda log: None
     named: bool = False
     whole: tuple[Whole, ...] = ()
+
+    def decoder_of(self, n: int, begun: bool) -> msgspec.json.Decoder[Any]:
+        """Return what decodes record `n` of a log."""
+        if self.later is None or not begun or n < self.told_by:
+            return self.decoder
+        return self.later
 
     def whole_of(self, log: str) -> Whole | None:
         """Return how the log at a path is read if it is no file of lines."""
@@ -100,6 +111,15 @@ class LogFile(msgspec.Struct, frozen=True):
     def whole(self) -> Whole | None:
         """Return how the log is read if it is no file of lines."""
         return self.adapter.whole_of(self.log)
+
+
+_Scalar = str | int | float | bool | None
+_One = dict[str, _Scalar] | list[_Scalar] | _Scalar
+_Two = dict[str, _One] | list[_One] | _Scalar
+_Three = dict[str, _Two] | list[_Two] | _Scalar
+_Four = dict[str, _Three] | list[_Three] | _Scalar
+Args = dict[str, _Four] | list[_Four] | _Scalar
+"""A call's arguments as nearly all are: five levels at most, so that their depth need not be looked at."""
 
 
 class NotJson(ValueError):

@@ -18,7 +18,7 @@ is bounded by `LINE_LIMIT`: what is longer is skipped, and `discarding` says so 
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from typing import IO
 
@@ -178,17 +178,23 @@ class _Reading:
         while (odd := self.plainly(rest)) is not None:
             self.line(odd.removesuffix(b"\n"))
 
-    def plainly(self, rest: Iterable[bytes]) -> bytes | None:
+    def plainly(self, rest: Iterator[bytes]) -> bytes | None:
         """Read lines, each of which is one object; return the first that needs a closer look, None at the end."""
-        decode, parse, keep = self.adapter.decoder.decode, self.adapter.parse, self.records.append
+        adapter, keep = self.adapter, self.records.append
+        decode, parse = adapter.decoder.decode, adapter.parse
         line, n, begun = b"", self.n, self.begun
         try:
-            for line in rest:
+            while adapter.begins and not (begun and n >= adapter.told_by):
+                if (line := next(rest, b"")) == b"":
+                    return None
                 record = parse(decode(line), n, begun, line)
                 keep(record)
                 n += 1
-                if not begun and (record.uuid is not None or record.about is not None):
-                    begun = begins(record)
+                begun = begun or begins(record)
+            decode = adapter.decoder_of(n, begun).decode
+            for line in rest:
+                keep(parse(decode(line), n, begun, line))
+                n += 1
         except (msgspec.DecodeError, NotJson, RecursionError):
             return line
         finally:

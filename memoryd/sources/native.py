@@ -16,7 +16,6 @@ import msgspec
 from memoryd.records import (
     Brought,
     Called,
-    Item,
     Kind,
     Link,
     Own,
@@ -41,7 +40,7 @@ class _Line(msgspec.Struct, gc=False):
     ts: datetime | None = None
     call: str | None = None
     tool: str | None = None
-    args: Any = None
+    args: base.Args = None
     ok: bool | None = None
     cls: object = msgspec.field(name="class", default=_UNSET)
     untrusted: object = _UNSET
@@ -99,12 +98,15 @@ class Line(_Line, gc=False):
     """A line of an unknown kind, or with a field of another shape than its kind has."""
 
     kind: str | None = None
+    args: Any = None
     text: msgspec.Raw = msgspec.Raw()
 
 
 _Heard = _Owner | _Assistant | _Summary
 _Known = _Heard | _Call | _Result | _Block | _Session | _End
-_BY_KIND: dict[str, type[_Line]] = {shape.__struct_config__.tag: shape for shape in get_args(_Known)}
+_BY_KIND: dict[str, type[_Line]] = {
+    shape.__struct_config__.tag: shape for shape in get_args(_Known)
+}
 _SAID: dict[type, Kind] = {
     _Owner: Kind.OWNER,
     _Assistant: Kind.ASSISTANT,
@@ -126,9 +128,11 @@ def claims(record: Mapping[str, object]) -> bool | None:
 
 def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
-    if (line.cls is not _UNSET or line.untrusted is not _UNSET) and _doubtful(raw, line):
-        raise base.NotJson("a label field given twice")
     shape = type(line)
+    if line.cls is not _UNSET or line.untrusted is not _UNSET:
+        full = shape is _Result and _is_full(raw, line)
+        if not full and _doubtful(raw, line):
+            raise base.NotJson("a label field given twice")
     if (speaker := _SAID.get(shape)) is not None:
         words = line.text
         said = [Said(0, speaker, words)] if words and not words.isspace() else []
@@ -137,8 +141,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
         own, told = Own(line.cls, line.untrusted), None if line.ok else line.text
         return Record(n, line.ts, [Returned(0, line.call or None, line.tool, line.ok, own, told)])
     if shape is _Call:
-        args = base.checked(line.args)
-        return Record(n, line.ts, [Called(0, line.call or None, line.tool or "", args)])
+        return Record(n, line.ts, [Called(0, line.call or None, line.tool or "", line.args)])
     return _gathered(line, n, raw) if shape is Line else _aside(line, n)
 
 
@@ -166,6 +169,7 @@ def _gathered(line: Line, n: int, raw: bytes) -> Record:
             odd = base.carries_text(text)
             return Record(n, line.ts, [Brought(0, "record:malformed")] if odd else [])
     fields = {name: getattr(line, name) for name in _Line.__struct_fields__}
+    fields["args"] = base.checked(line.args)
     return parse(shape(**fields, text=text), n, False, raw)
 
 
@@ -178,6 +182,25 @@ def _parent(parent: object) -> Link | None:
     n = parent.get("n")
     whole = n if isinstance(n, int) and not isinstance(n, bool) and n >= 0 else None
     return Link("parent", log=base.text(parent.get("log")), n=whole)
+
+
+_LEAST = len(
+    '{"ts":"2026-01-02T03:04:05","kind":"tool_result","call":"","ok":true,"class":"","untrusted":true,'
+    '"text":}'
+)
+_SHORTEST = len(',"class":0')
+
+
+def _is_full(raw: bytes, line: _Result) -> bool:
+    """Say quickly that a result has no room for a label field besides those that were decoded, as mostly.
+
+    What was decoded takes up so many bytes at least, and a label field given twice `_SHORTEST` more.
+    """
+    call, cls = line.call, line.cls
+    if call is None or type(cls) is not str or line.ok is None or line.ts is None:
+        return False
+    least = _LEAST + len(call) + len(cls) + len(line.text)
+    return type(line.untrusted) is bool and len(raw) < least + _SHORTEST
 
 
 def _doubtful(raw: bytes, line: Any) -> bool:
@@ -218,6 +241,7 @@ ADAPTER = base.Adapter(
     version=VERSION,
     decoder=msgspec.json.Decoder(_Known),
     gathered=Line,
+    begins=False,
     find=find,
     wants=base.is_jsonl,
     claims=claims,

@@ -140,11 +140,10 @@ def record(data: bytes, adapter: Adapter, n: int, begun: bool) -> Record:
 
 
 def _parsed(data: bytes, adapter: Adapter, n: int, begun: bool) -> Record:
-    odd = False
     try:
-        line = adapter.decoder.decode(data)
+        return adapter.parse(adapter.decoder_of(n, begun).decode(data), n, begun, data)
     except msgspec.ValidationError:
-        line, odd = _loosely(data, adapter)
+        line, odd = _loosely(data, adapter.gathered or adapter.decoder.type, adapter.telling)
     made = adapter.parse(line, n, begun, data)
     if odd:
         made.items.append(Brought(0, "record:malformed"))
@@ -154,12 +153,11 @@ def _parsed(data: bytes, adapter: Adapter, n: int, begun: bool) -> Record:
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def _loosely(data: bytes, adapter: Adapter) -> tuple[Any, bool]:
+def _loosely(data: bytes, shape: Any, telling: frozenset[str]) -> tuple[Any, bool]:
     """Decode an object field by field, without those that have another shape than expected.
 
     Returns: the line, and whether a field was left out that may have brought text.
     """
-    shape: Any = adapter.gathered or adapter.decoder.type
     if not (isinstance(shape, type) and issubclass(shape, msgspec.Struct)):
         raise NotJson("no JSON value")
     members = _members.decode(data)
@@ -170,5 +168,5 @@ def _loosely(data: bytes, adapter: Adapter) -> tuple[Any, bool]:
                 fitting[field.name] = msgspec.json.decode(raw, type=field.type)
             except msgspec.ValidationError:
                 decoded(raw)  # a number that no JSON reader agrees on is no odd shape
-                odd = odd or field.name in adapter.telling
+                odd = odd or field.name in telling
     return shape(**fitting), odd
