@@ -12,6 +12,7 @@ answer is the same without. No class is read that was not asked about.
 import threading
 from array import array
 from collections.abc import Iterable
+from typing import cast
 from weakref import WeakValueDictionary
 
 import apsw
@@ -70,8 +71,8 @@ class Facts:
         last = self._last.get(level, 0)
         if last > MOST_IDS:
             return 0
-        rows = connection.execute(_SQL.format(level=level), (last, most)).fetchall()
-        if rows:
+        found = connection.execute(_SQL.format(level=level), (last, most)).fetchall()
+        if rows := cast("list[tuple[int, int, int]]", found):
             last = rows[-1][0]
             more = max(0, last - len(self.trust))
             self.lengths.frombytes(bytes(self.lengths.itemsize * more))

@@ -101,7 +101,8 @@ def _noter(
     weights: list[tuple[int, int, float, float]] = []
     base = slope = floor = 0.0
     best: list[float] = []
-    keep: Callable[[Noted], None] = [].append
+    nowhere: list[Noted] = []
+    keep = nowhere.append
 
     def start(scorer: Scorer, depth: int, found: list[Noted]) -> Callable[[], float]:
         nonlocal weights, base, slope, floor, best, keep

@@ -196,8 +196,9 @@ def best(reader: Reader, find: Find, seen: Where) -> list[Match]:
                 f" CROSS JOIN row_{level} r ON r.id = j.value WHERE true{seen.sql}"
             )
             values: Values = {"ids": json.dumps([*scores]), **seen.values}
-            for second, *place, id_ in reader.connection.execute(sql, values):
-                found.append(Match(-scores[id_], second, *place, id_, level))
+            told = reader.connection.execute(sql, values)
+            for second, log, n, block, id_ in told:
+                found.append(Match(-scores[id_], second, log, n, block, id_, level))
     return sorted(found)[: find.depth]
 
 
