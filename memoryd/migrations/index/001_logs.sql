@@ -2,8 +2,7 @@
 -- Everything here is derived: an index of another version is rebuilt, never altered.
 
 -- generation, epoch, classes (JSON, low to high), max_level, rules (their fingerprint), created (ms);
--- residue, purge (bits a class): deleted words are still in the file, and are being taken out of it;
--- spent: the greatest id of a row that was deleted, so that none is given twice
+-- residue, purge (bits a class): deleted words are still in the file, and are being taken out of it
 CREATE TABLE meta(key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE log(
