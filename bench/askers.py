@@ -193,9 +193,10 @@ class Bench:
         there = [p.used().since(was) for p, was in zip(self._processes, before, strict=True)]
         answers = sum(work.done for work in works)
         cpu = sum(one.cpu for one in (*(work.used for work in works), *there))
+        pairs = zip(works, there, strict=False)
         return Taken(
             sum(work.done / work.seconds for work in works),
-            sum(work.rate(elsewhere.waited) for work, elsewhere in zip(works, there, strict=False)),
+            sum(work.rate(elsewhere if arm.processes else NOTHING) for work, elsewhere in pairs),
             sum(work.rate() for work in writers),
             cpu / answers if answers else 0.0,
         )

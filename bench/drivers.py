@@ -21,7 +21,7 @@ from unittest import mock
 
 from bench import query
 from bench.row import Row, interleaved, percentile, pinned
-from bench.segments import asked, files, opened
+from bench.segments import asked, opened, removed
 from bench.standing import Standing, standing
 from memoryd import db
 from memoryd.index import figures, search
@@ -49,7 +49,7 @@ def rows(corpus: Path) -> Iterator[Row]:
     """Yield every row of this measure."""
     with standing(corpus) as stands, contextlib.ExitStack() as stack:
         path = with_letters(stands)
-        stack.callback(lambda: [one.unlink(missing_ok=True) for one in files(path)])
+        stack.callback(removed, path)
         reader = stack.enter_context(opened(path))
         for kind, several in questions(reader, query.asked(stands, reader)["common"]).items():
             with pinned(0):

@@ -86,7 +86,7 @@ def copied(
 ) -> Copy:
     """Return a changed copy of the index, removed at the end."""
     path = stands.home / f"segments-{name}.sqlite3"
-    stack.callback(lambda: [one.unlink(missing_ok=True) for one in files(path)])
+    stack.callback(removed, path)
     shutil.copyfile(stands.settings.path, path)
     connection = db.writer(path)
     change(connection)
@@ -100,9 +100,10 @@ def counted(connection: apsw.Connection) -> int:
     return int(str(connection.execute(f"SELECT count(DISTINCT segid) FROM ft_{CLASS}_idx").get))
 
 
-def files(path: Path) -> list[Path]:
-    """Return a database's files."""
-    return [path, *(path.with_name(path.name + end) for end in db.SIDECARS)]
+def removed(path: Path) -> None:
+    """Remove a database's files."""
+    for one in (path, *(path.with_name(path.name + end) for end in db.SIDECARS)):
+        one.unlink(missing_ok=True)
 
 
 def commits(said: Sequence[str], connection: apsw.Connection, count: int | None = None) -> None:

@@ -23,6 +23,9 @@ LEAST_DRIVEN, MOST_DRIVEN = 2_000, 10_000
 _DRIVEN_SHARE = 35
 """In between it is this part of all rows. For twelve words in 69k rows it keeps nDCG@10 at 0.998 and takes
 a quarter of the time of 10,000, which a million rows need for the same."""
+LONG = 12
+"""Terms from which on more rows are driven, at twice as many terms twice as many: the more words, the less each rare
+one tells of the answer (docs/performance.md)."""
 WALKED = 10
 """So many times as many rows the lists of words that only rank may have together; the commonest come late."""
 NEWEST = 2_000
@@ -184,6 +187,7 @@ def _driving(held: Sequence[Weighed], most: int) -> int:
     """Return how many of the terms, rarest first, drive."""
     if held[0].frequency > 2 * most:
         return 0
+    most = most * max(len(held), LONG) // LONG
     count, brought = 1, held[0].frequency
     for one in held[1:]:
         brought += one.frequency

@@ -21,6 +21,14 @@ def test_rare_words_drive_and_all_words_score():
     assert (made.newest, made.partial, made.wider) == (0, False, None)
 
 
+def test_a_long_question_may_drive_more_rows():
+    def driving(count: int) -> int:
+        several = [word(f"w{at:02}", MOST // 10) for at in range(count)]
+        return plan([*several, word("all", 90_000)], "smart", ROWS, walk_all=True).first
+
+    assert [driving(count) for count in (11, 17, 23, 31)] == [10, 15, 20, 26]
+
+
 def test_the_commonest_words_are_not_walked_but_counted_in_the_best_rows():
     walked = planning.WALKED * MOST
     words = [word("rare", 10), word("near", walked), word("next", walked + 1), word("all", 90_000)]
