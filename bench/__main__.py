@@ -29,6 +29,7 @@ MEASURES = (
     "serving",
     "rpc",
     "latency",
+    "pace",
     "cold",
     "idle",
     "trees",
