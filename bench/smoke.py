@@ -30,7 +30,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "query": {"ROUNDS": 1, "KINDS": query.KINDS[:2]},
     "drivers": {"ROUNDS": 1, "ASKED": 2},
     "segments": {"ROUNDS": 1, "COMMITS": 5, "MANY": 3, "KINDS": ("rare",)},
-    "askers": {"ROUNDS": 1, "SECONDS": 0.05},
+    "askers": {"ROUNDS": 1, "SECONDS": 0.05, "KINDS": ("rare",)},
     "serving": {"ROUNDS": 1, "SECONDS": 0.05},
     "rpc": {"ROUNDS": 1, "SECONDS": 0.01},
     "latency": {"STEPS": 22},
@@ -78,7 +78,7 @@ def found(name: str, corpus: Path) -> int:
             )
         return len(json.loads((corpus / "results" / "recall.json").read_text())) - 2
     if name == "haystack":
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), small(recall, {"SAMPLES": 40}):
             few = ["--records", "200", "--sample", "1", "--out", str(corpus / "results")]
             haystack.main(["--corpus", str(corpus), *few])
         return len(json.loads((corpus / "results" / "200-haystack.json").read_text())["sets"])
