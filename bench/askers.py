@@ -1,14 +1,13 @@
 """What two that ask at once cost each other, and a thread that reads logs beside them: is the lock a hindrance?
 
 In: the corpus. Out: rows. SQLite calls our scoring function for every hit and takes the interpreter's lock for it.
-Four ways to answer the same questions (rare, mid, mid and common, five and twelve words in turn), each by one and by
-two askers, with and without a writer: the function, in threads; the same with a lock that is given away after half a
-millisecond; `bounded` scoring in C, in threads; the function in processes (`bench.fallback`). The writer is memoryd's
-own: logs of the corpus come into a folder and are indexed, in a thread, as fast as can be, into an index of its own
-(a commit to the one that is asked would have frequencies counted anew, which is no matter of the lock). Everything
-is interleaved round by round; medians. The seconds that a thread was ready and waited for a processor are taken off
-its time, since those are other people's doing; what a lock makes it wait stays. `two busy processes` tells how much
-of two cores was there meanwhile.
+Three ways to answer the same questions (rare, mid, mid and common, five and twelve words in turn), each by one and by
+two askers, with and without a writer: the function, in threads; `bounded` scoring in C, in threads; the function in
+processes (`bench.fallback`). The writer is memoryd's own: logs of the corpus come into a folder and are indexed, in a
+thread, as fast as can be, into an index of its own (a commit to the one that is asked would have frequencies counted
+anew, which is no matter of the lock). Everything is interleaved round by round; medians. The seconds that a thread
+was ready and waited for a processor are taken off its time, since those are other people's doing; what a lock makes
+it wait stays. `two busy processes` tells how much of two cores was there meanwhile.
 """
 
 import itertools
@@ -48,7 +47,6 @@ class Arm(msgspec.Struct, frozen=True):
 
 ARMS = (
     Arm("function"),
-    Arm("0.5 ms", setting=partial(fallback.switching, 0.0005)),
     Arm("bounded", setting=fallback.bounded),
     Arm("processes", processes=True),
 )

@@ -2,13 +2,11 @@
 
 `bounded`: FTS5's own bm25() scores the rows of the driving words, in C and without the interpreter's lock; the best
 `RESCORED` of them are then scored from their texts by all words, with the frequencies of all visible classes.
-`switching`: the lock is given away sooner than after Python's 5 ms. `Process`: the same questions in a process of its
-own, asked over a pipe; it has a lock of its own.
+`Process`: the same questions in a process of its own, asked over a pipe; it has a lock of its own.
 """
 
 import itertools
 import multiprocessing
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -52,17 +50,6 @@ def bounded() -> Iterator[None]:
             yield
         finally:
             search._statement.cache_clear()  # noqa: SLF001
-
-
-@contextmanager
-def switching(seconds: float) -> Iterator[None]:
-    """Have threads give the interpreter's lock away after so long meanwhile, where another waits for it."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(seconds)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def _none_walked(rest: Sequence[Weighed], most: int) -> tuple[list[Weighed], list[Weighed]]:
