@@ -49,7 +49,7 @@ def bounded() -> Iterator[None]:
         try:
             yield
         finally:
-            search._statement.cache_clear()  # noqa: SLF001
+            search._statement.cache_clear()  # noqa: SLF001 - measured as it is inside
 
 
 def _none_walked(rest: Sequence[Weighed], most: int) -> tuple[list[Weighed], list[Weighed]]:
@@ -83,7 +83,7 @@ def _rescored(asked: Asked, way: Plan, score: str, depth: int) -> tuple[Merged, 
         worth = sum(weight * held / (held + below) for held, weight in counts)
         scored.append(match._replace(first=-worth))
     merged = merge(scored, min(depth, RESCORED))
-    return question._settled(asked, merged), any(bounds)  # noqa: SLF001
+    return question._settled(asked, merged), any(bounds)  # noqa: SLF001 - measured as it is inside
 
 
 def _count(words: list[str], term: Term) -> int:

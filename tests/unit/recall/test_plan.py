@@ -37,7 +37,7 @@ def test_a_long_question_drives_more_rows_of_a_large_memory(rows, terms, most):
     words = [word(f"w{at:02}", most // terms) for at in range(terms)]
     made = plan([*words, word("last", most // terms + most % terms + 1)], "smart", rows)
     assert planning.stretched(driven(rows, wide=False), rows, terms) == most
-    assert (made.most <= most)
+    assert made.most <= most
     assert made.most + most // terms + most % terms + 1 > most
 
 
