@@ -6,7 +6,7 @@ measured from the failure. An unrelated success proves nothing. A lesson is cred
 readers may see; a fix above it goes to a pattern at the label of both (`memoryd.lessons.promote`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import apsw
 import msgspec
@@ -89,6 +89,30 @@ def link(connection: apsw.Connection, success: Success) -> int:
             _tell_again(connection, known[0], mended, (failure[0], failure[1], own))
     settings.count(connection, "causal_links", done)
     return done
+
+
+def mended(connection: apsw.Connection, failures: Mapping[int, Seen]) -> frozenset[int]:
+    """Return the failures, by their place, that `link_later` may find a success for: most have none.
+
+    Each batch of successes is looked at once for all failures of its project, not once for each.
+    """
+    times: dict[str, tuple[int, int]] = {}
+    wanted: dict[str, list[int]] = {}
+    for place, one in failures.items():
+        wanted.setdefault(one.fingerprint, []).append(place)
+        first, last = times.get(one.project, (one.at, one.at))
+        times[one.project] = min(first, one.at), max(last, one.at)
+    found: set[int] = set()
+    for project, (first, last) in times.items():
+        for log, until, prints in connection.execute(
+            "SELECT log, until, prints FROM well WHERE project = ? AND at > ? AND at <= ?",
+            (project, first - DAY, last + WINDOW),
+        ):
+            for same in wanted.keys() & str(prints).split():
+                found |= {
+                    n for n in wanted[same] if failures[n].log != log and failures[n].at < until
+                }
+    return frozenset(found)
 
 
 def link_later(connection: apsw.Connection, seen: Seen) -> None:
