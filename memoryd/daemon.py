@@ -6,7 +6,6 @@ that answer from it. Everything that waits is a task of one nursery; the index i
 """
 
 import contextlib
-import gc
 import os
 import resource
 import signal
@@ -56,8 +55,6 @@ def run(env: Mapping[str, str], version: str) -> int:
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold what was read
     log.configure()
-    gc.freeze()  # what was imported stays: looking for cycles in it is a sixth of opening a large index
-    gc.enable()
     with supervisor.Patience() as patience:
         loaded = config.load(env)
         db.check_engine()

@@ -29,7 +29,7 @@ a quarter of the time of 10,000, which a million rows need for the same."""
 LONG = 12
 """Terms from which on `MOST_DRIVEN` grows with them: the more there are, the less the rarest ones tell of the answer.
 Of a million rows of real text 10,000 cost questions of 24 words an MRR of 0.02 to 0.04, 20,000 half of that."""
-WALKED = 200_000
+WALKED = 100_000
 """Rows that the lists of words which only rank may have together; the commonest come late, which costs as much."""
 NEWEST = 2_000
 """Rows that are ranked where nothing drives: those read last."""

@@ -218,12 +218,13 @@ def _parts(root: Root, entries: list[tuple[str, bool]]) -> frozenset[str]:
 
 def _status(path: Path, skipped: list[Skipped]) -> os.stat_result | None:
     """Return the status of a file that may be a log; what only looks like one is told."""
-    if path.name.endswith(_COMPRESSED):
+    name = str(path)
+    if name.endswith(_COMPRESSED):
         skipped.append(Skipped(path, "compressed logs are not read"))
         return None
     try:
-        str(path).encode()
-        status = os.lstat(path)
+        name.encode()
+        status = os.lstat(name)
     except UnicodeEncodeError:
         skipped.append(Skipped(path, "its name is not UTF-8"))
         return None
@@ -252,7 +253,7 @@ def _lstat(path: Path) -> os.stat_result | None:
 def _sort(place: LogPlace, status: os.stat_result, found: Found, memory: Memory) -> None:
     """Put one file where it belongs in `found`; others' files in a trusted root are not trusted."""
     root, path, log, owners = place
-    if excluded(root, log):
+    if root.exclude and excluded(root, log):
         return
     told = _told(place, status, memory)
     if told is None:
