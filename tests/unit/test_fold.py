@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memoryd import config
-from memoryd.fold import State, begin, call_hash, fold
+from memoryd.fold import State, begin, call_hash, fold, fold_all
 from memoryd.labels import Label, LabelError
 from memoryd.records import (
     About,
@@ -322,6 +322,31 @@ def test_the_trail_tells_every_event_that_raises_with_its_own_label():
         (2, 2, None, ":hook", None, INTERNAL, False, None),
         (3, 5, None, None, None, PUBLIC, True, None),
         (4, 0, None, None, None, SECRET, True, None),
+    ]
+
+
+def test_an_event_names_the_call_that_was_the_last_of_its_id_when_it_was_answered():
+    """Within one batch too: an id that is used again belongs to its first call until then."""
+    records = log(
+        called("Read", "A", 1, file_path=".env"),
+        Returned(0, "A"),
+        called("Bash", "A", 2),
+        Returned(0, "A"),
+        Returned(0, "A"),
+        called("web_search", "W", 3, hosted=True),
+    )
+    state = begin(RULES)
+    fold_all(state, records, RULES, False)
+    assert [event.of for event in state.trail] == [(0, 1), (2, 2), (2, 2), (5, 3)]
+    assert [event.level for event in state.trail] == [SECRET, INTERNAL, 0, PUBLIC]
+
+
+def test_records_that_are_folded_together_tell_the_label_before_each():
+    records = log(said(), called("Read", "A"), [Returned(0, "A"), said()], [], said())
+    found = fold_all(begin(RULES), records, RULES, False)
+    assert found.before == [LOW, LOW, LOW, TRUSTED, TRUSTED]
+    assert [(row[0].n, row[2]) for row in found.rows] == [
+        *((0, LOW), (1, LOW), (2, TRUSTED), (4, TRUSTED)),
     ]
 
 
