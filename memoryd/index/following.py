@@ -177,7 +177,7 @@ class Following:
         used = {known.place.root for known in self.catalogue.known.values()}
         self.missing = [root for root in found.missing if root in used]
         self.skipped = there.skipped
-        self._sizes = {key: seen.size for key, seen in found.sizes.items()}
+        self._sizes = {key: found.sizes[key].size for key in found.changed}
         self._take_over(settled)
         with db.translated():
             self.purging = purging.bits(self.connection, purging.PURGE) != 0

@@ -34,7 +34,7 @@ class Pending:
         """Start with nobody waiting."""
         self._line: OrderedDict[int, LogFile] = OrderedDict()
         self._held: OrderedDict[int, LogFile] = OrderedDict()
-        self._tried = 0
+        self._tried = self._forced = 0
         self.faults: dict[int, Fault] = {}
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class Pending:
     @property
     def patient(self) -> bool:
         """Say whether a log that starts from another may wait: someone else can still be read before it."""
-        return bool(self._line) or self._tried < len(self._held)
+        return bool(self._line) or (not self._forced and self._tried < len(self._held))
 
     @property
     def all_held(self) -> bool:
@@ -75,9 +75,15 @@ class Pending:
         return self._tried < _MOST_TRIES + len(self._held)
 
     def hold(self, key: int, file: LogFile) -> None:
-        """Let a log wait behind all others: the one that it starts from is not read so far."""
+        """Let a log wait behind all others: the one that it starts from is not read so far.
+
+        Where all have tried in vain, an eighth of them is read before the others try again: one at a time, ten
+        thousand that start from logs which are gone would be tried fifty million times.
+        """
         self._held[key] = file
         self._tried += 1
+        if self.all_held:
+            self._forced = max(1, len(self._held) // 8)
 
     def put(self, key: int, file: LogFile) -> None:
         """Let a log wait at the end of the line; one that waits, or waits for its fault, keeps its place."""
@@ -116,7 +122,9 @@ class Pending:
     def succeeded(self, key: int) -> None:
         """Forget the fault of a log that was read; who waits for others may try again."""
         self.faults.pop(key, None)
-        self._tried = 0
+        self._forced = max(0, self._forced - 1)
+        if not self._forced:
+            self._tried = 0
 
     def due_in(self, now: float) -> float | None:
         """Return the seconds until the next log is due; None when nobody waits."""

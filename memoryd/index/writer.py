@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import apsw
 import msgspec
@@ -114,16 +113,11 @@ class Writer:
         self.listened = False
         """Whether somebody wants to be told what is read."""
         self.retold: list[Told] = []
-        self._keys: dict[tuple[str, Path, str], int] = {}
         self._kept: OrderedDict[int, tuple[int, Folding]] = OrderedDict()
 
     def key_of(self, file: LogFile) -> int:
         """Return the keyed name of a log."""
-        name = (file.adapter.id, file.root.path, file.log)
-        key = self._keys.get(name)
-        if key is None:
-            key = self._keys[name] = key_of(self.ids, file)
-        return key
+        return key_of(self.ids, file)
 
     @property
     def kin(self) -> Kinship:
@@ -318,6 +312,8 @@ def _meet(writer: Writer, file: LogFile, turn: Turn, records: list[Record], *, n
         if record.about is not None:
             met.tell(record.about)
     if new and told.links:
+        if writer.kin.unlooked(met) and writer.patience(None):
+            raise Waiting([])  # one look for the records that all who wait have named
         behind = writer.kin.unread(met)
         if behind != [] and writer.patience(behind):
             raise Waiting(behind or [])

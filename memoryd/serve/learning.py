@@ -33,6 +33,7 @@ from memoryd.lessons.pairing import Pairing, Rows, clean
 from memoryd.records import Record
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
+from memoryd.serve.quiet import Quiet
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
@@ -64,7 +65,8 @@ class Learner:
         self._now: Iterator[Told] = iter(())
         self._places = naming.read(connection)
         self._pairings: OrderedDict[str, Pairing] = OrderedDict()
-        self._written: dict[str, int] = {}
+        self.quiet = Quiet(connection, self.idle_after)
+        """Who may come to rest; to be told where others write into the database."""
         self._stumbled: set[int] = set()
         self._looked = self._missed = False
         self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
@@ -110,17 +112,20 @@ class Learner:
         """Let sessions that have been quiet for long come to rest; return the seconds until the next may."""
         if not self._looked:
             return None  # when a session's log was written last is not known before the first look
-        waiting = sorted(self._quiet())
-        ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
-        left = waiting[len(ripe) :]
-        done = not left or left[0][0] > now  # none goes before it has come to rest
+        ripe = self.quiet.ripe(now, _MOST_AT_ONCE)
+        left = self.quiet.due()
+        done = left is None or left > now  # none goes before it has come to rest
         if ripe or (done and retention.due(self.connection, now)):
-            with db.unsynced(self.connection):
-                for _, session, last in ripe:
-                    settlement.rest(self.connection, session, last + self.idle_after)
-                if done:
-                    retention.expire(self.connection, now)
-        return max(0, left[0][0] - now) / 1_000 if left else None
+            try:
+                with db.unsynced(self.connection):
+                    for session, last in ripe:
+                        settlement.rest(self.connection, session, last + self.idle_after)
+                    if done:
+                        retention.expire(self.connection, now)
+            except BaseException:
+                self.quiet.unsure()
+                raise
+        return None if left is None else max(0, left - now) / 1_000
 
     def news(self) -> list[tuple[str, str, str, Label]]:
         """Return the lessons that are new since the last call: id, type, project, label."""
@@ -179,20 +184,12 @@ class Learner:
         with suppress(apsw.BusyError):
             self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    def _quiet(self) -> Iterator[tuple[int, str, int]]:
-        """Yield when each session that has news comes to rest, which, and its last news (ms)."""
-        for session, last in self.connection.execute(
-            "SELECT id, last_at FROM session WHERE id <> '' AND (idle_at IS NULL OR idle_at < last_at)"
-        ):
-            heard = max(int(last), self._written.get(str(session), 0))
-            yield heard + self.idle_after, str(session), int(last)
-
     def _next(self, given: Told | Snapshot) -> Told | None:
         """Return what to learn from now; where records before it are missing, those first."""
         if isinstance(given, dict):
             self._looked = True
             for one in given.values():
-                self._heard_of(one.session, one.seen.mtime_ns // 1_000_000)
+                self.quiet.written(one.session, one.seen.mtime_ns // 1_000_000)
             self._now = chain.from_iterable(
                 self._again(key, known) for key, known in given.items() if self._behind(key, known)
             )
@@ -214,10 +211,6 @@ class Learner:
         """Say whether a batch that was learned from before is still what it was."""
         last = naming.last_call(self.connection, place.name)
         return last is None or naming.stands(last, told)
-
-    def _heard_of(self, session: str, written: int) -> None:
-        """Remember when a session's log was written last."""
-        self._written[session] = max(written, self._written.get(session, 0))
 
     def _behind(self, key: int, known: Known) -> bool:
         return known.state == LIVE and known.records != self.progress(key)
@@ -292,6 +285,7 @@ class Learner:
         self._twice.clear()
         self._now = iter(())
         self._places = naming.read(self.connection)
+        self.quiet.unsure()
 
     def _begin(self, told: Told) -> tuple[Place, Pairing]:
         """Return where a batch goes on, and its log's open calls."""
@@ -311,7 +305,7 @@ class Learner:
         """Observe each call that the batch answers, and let the session rest where it does."""
         if told.first < place.n:
             self._raise(told, place)
-        lesson = _Lesson(self.connection, pairing, naming.before(place.name))
+        lesson = _Lesson(self, pairing, naming.before(place.name))
         for heard in told.heard:
             record, ts, last = heard.record, heard.record.ts, heard.before
             if record.n < place.n:
@@ -326,7 +320,7 @@ class Learner:
                 lesson.end()
                 self._rest(pairing.session, ts or now, ended=record.rest == "end")
         lesson.end()
-        self._heard_of(pairing.session, told.written)
+        self.quiet.written(pairing.session, told.written)
 
     def _raise(self, told: Told, place: Place) -> None:
         """Raise what is known of a log's calls to the labels that a second reading gives them."""
@@ -372,8 +366,9 @@ def _above(since: int, opened: frozenset[tuple[int, int]], n: int, block: int, a
 class _Lesson:
     """Records of one log that are learned from together, as long as it is one session that speaks."""
 
-    def __init__(self, connection: apsw.Connection, pairing: Pairing, before: str | None) -> None:
-        self._connection, self._pairing, self._before = connection, pairing, before
+    def __init__(self, learner: Learner, pairing: Pairing, before: str | None) -> None:
+        self._connection, self._quiet = learner.connection, learner.quiet
+        self._pairing, self._before = pairing, before
         self._heard: list[tuple[Record, Rows, Label, int]] = []
         self._whose: tuple[str, str | None] | None = None
 
@@ -394,3 +389,4 @@ class _Lesson:
             seen = [one for one in seen if not naming.known(self._connection, self._before, one)]
         if seen:
             observe_many(self._connection, seen, later=True)
+            self._quiet.touched([one.session for one in seen])

@@ -122,7 +122,7 @@ def _moved(
                     (clean(heard.session), heard.record.n, item.block, print_),
                 )
                 names = [str(name) for (name,) in found]
-                there = logs()
+                there = logs() if names else {}  # a copy of the list of all logs
                 gone = (n for n in names if (key := _key(n)) is not None and key not in there)
                 return next(gone, None)
     return None

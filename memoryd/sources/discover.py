@@ -49,7 +49,7 @@ class LogPlace(NamedTuple):
     owners: bool
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A file as it was when its format was told: `told` is the adapter, a reason against it, or None.
 
     `names`: the logs inside a database.
