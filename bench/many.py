@@ -12,6 +12,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -80,8 +81,9 @@ def make(home: Path, logs: int) -> Path:
     """Write `logs` logs below a home, two folders for five of them, and return the path of one."""
     live = Path()
     for number in range(logs):
-        name = f"p{number * 2 // 5}"
-        if number % 2:
+        at = number * 2 // 5
+        name = f"p{at}"
+        if at % 2:
             live = home / "state" / "sessions" / name / f"s{number}.jsonl"
             lines = _native(number)
         else:
@@ -158,7 +160,8 @@ def watches(pid: int) -> int:
     """Return how many inotify watches a process holds (proc(5), fdinfo)."""
     total = 0
     for info in Path(f"/proc/{pid}/fdinfo").iterdir():
-        total += info.read_text().count("inotify wd:")
+        with suppress(FileNotFoundError):  # closed meanwhile
+            total += info.read_text().count("inotify wd:")
     return total
 
 

@@ -228,7 +228,7 @@ class Daemon:
                 logger.warning("changes are found by looking only", problem=watcher.reason)
             async for change in watcher:
                 if change is EVERYTHING:
-                    self._keeper.sweep_soon()
+                    self._keeper.missed()
                 else:
                     self._keeper.changed(change)
 

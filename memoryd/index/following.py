@@ -198,27 +198,31 @@ class Following:
 
     def _take_hints(self) -> None:
         """Let the logs wait that were named, if they have changed."""
+        look = False
         while self._hints:
             path = self._hints.popleft()
             self.notes.due = self.notes.due or self.notes.concerns(path)
             for file in discover.logs_at(path, self.settings.roots, self._memory):
-                self._take_hint(file)
+                look = self._take_hint(file) or look
+        if look:
+            self.sweep()  # rows, floors and what is forgotten go with a log that was renamed
 
-    def _take_hint(self, file: LogFile) -> None:
-        """Let a log wait if it has changed."""
+    def _take_hint(self, file: LogFile) -> bool:
+        """Let a log wait if it has changed; say whether all folders must be looked at, once for all hints."""
         key = self.writer.key_of(file)
         known = self.catalogue.known.get(key)
         try:
             seen = identity.look(file)
         except OSError:
-            return  # the next sweep tells what became of it
+            return False  # the next sweep tells what became of it
         self._sizes[key] = seen.size
         elsewhere = known is None and self.catalogue.holds(seen)
         replaced = known is not None and sweeping.another_file(seen, known)
         if (elsewhere or replaced) and file.whole is None:
-            self.sweep()  # rows, floors and what is forgotten go with a log that was renamed
-        elif sweeping.must_be_read(self.settings, known, file, seen):
+            return True
+        if sweeping.must_be_read(self.settings, known, file, seen):
             self.pending.put(key, file)
+        return False
 
     def _turns(self, budget: Budget, taken: list[tuple[int, LogFile]], done: list[_Done]) -> None:
         """Give logs their turns until the budget is used up."""

@@ -58,7 +58,7 @@ def works(daemon: Daemon) -> None:
     with daemon.client() as owner:
         owner.call("sync")
         assert len(owner.call("recall", query="crane")["hits"]) == 1
-        owner.call("reindex", deadline_ms=60_000)
+        owner.call("reindex", deadline_ms=120_000)
         assert len(owner.call("recall", query="crane")["hits"]) == 1
         owner.call("notes.create", path="/memories/public/a.md", file_text="a note", owner=True)
         owner.call("lessons.save", type="rule", content="keep the crane greased", owner=True)
