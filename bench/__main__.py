@@ -26,6 +26,7 @@ MEASURES = (
     "serving",
     "rpc",
     "latency",
+    "pace",
     "cold",
     "idle",
     "trees",

@@ -31,6 +31,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "serving": {"ROUNDS": 1, "SECONDS": 0.05, "COMMITS": 5},
     "rpc": {"ROUNDS": 1, "SECONDS": 0.01},
     "latency": {"STEPS": 22},
+    "pace": {"ROUNDS": 1, "ASKED": 3, "LARGE": 1},
     "cold": {"ROUNDS": 1, "HOOK_ROUNDS": 1},
     "idle": {"LOGS": 5, "SECONDS": 0.1},
     "notes": {"NOTES": 40, "EDITS": 3},

@@ -12,9 +12,10 @@ from shutil import get_terminal_size
 from threading import Event
 from typing import Any, NamedTuple
 
-from bxctl import output, safe, status, times, views
+from bxctl import output, safe, times, views
 from bxctl.context import Context
 from bxctl.layout import Cell, Para, Part, Span, cell
+from bxctl.status_views import Told, asked, screen
 from memoryd import clock
 from memoryd.errors import BadRequest, MemorydError, Unavailable
 
@@ -47,17 +48,17 @@ def watched(context: Context) -> int:
             "--watch draws on a terminal, and standard output is none that can be drawn on",
             remedy="leave --watch out; a program asks `bxctl status --json` as often as it likes",
         )
-    told, server = status.asked(context)
+    told, server = asked(context)
     work, doing = followed(None, told, clock.monotonic())
     shown = ""
     try:
         with _other_screen():
             while True:
-                shown = context.out.drawn(status.screen(told, server, clock.now_ms(), doing))
+                shown = context.out.drawn(screen(told, server, clock.now_ms(), doing))
                 _draw(shown)
                 Event().wait(LOOK_S)
                 try:
-                    told, server = status.asked(context)
+                    told, server = asked(context)
                 except MemorydError as error:
                     _draw(context.out.drawn(_away(error)))
                     told, server = _again(context)
@@ -67,12 +68,12 @@ def watched(context: Context) -> int:
     return 0
 
 
-def _again(context: Context) -> tuple[status.Told, status.Told]:
+def _again(context: Context) -> tuple[Told, Told]:
     """Ask until somebody answers."""
     while True:
         Event().wait(LOOK_S)
         try:
-            return status.asked(context)
+            return asked(context)
         except MemorydError as error:
             _draw(context.out.drawn(_away(error)))
 

@@ -47,6 +47,7 @@ class Daemon:
     """One daemon on the state folder `home`, configured by `config` (TOML); stopped by `with`."""
 
     umask = 0o077
+    command: tuple[str, ...] = (sys.executable, "-m", "memoryd")
 
     def __init__(self, home: Path, config: str = "", user_home: Path | None = None) -> None:
         """Write the configuration beside the state; nothing is started yet."""
@@ -66,7 +67,7 @@ class Daemon:
         began = time.monotonic()
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "memoryd"],
+                self.command,
                 env=self.env,
                 stdout=log,
                 stderr=log,

@@ -10,7 +10,8 @@ import gc
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 import trio
@@ -56,7 +57,7 @@ def run(env: Mapping[str, str], version: str) -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold what was read
     log.configure()
     gc.freeze()  # what was imported stays: looking for cycles in it is a sixth of opening a large index
-    with supervisor.starting() as ready:
+    with supervisor.Patience() as patience:
         loaded = config.load(env)
         db.check_engine()
         wide = state.open_to_others(paths.home(env))
@@ -69,26 +70,29 @@ def run(env: Mapping[str, str], version: str) -> int:
             standing = configuration.stand(loaded.config)
             for folder in ("sessions", "index"):
                 state.private_folder(home / folder)
-            return _serve(configuration, standing, version, ready, sockets)
+            return _serve(configuration, standing, version, patience, sockets)
 
 
 def _serve(
     configuration: Configuration,
     first: Standing,
     version: str,
-    ready: Callable[[], None],
+    patience: supervisor.Patience,
     sockets: Sockets,
 ) -> int:
     """Serve one configuration after another until there is no next."""
     standing: Standing | None = first
     asked, code = Asked(), 0
+    life = Life(clock.monotonic(), Traffic())
     with contextlib.ExitStack() as stack:
         while standing is not None:
             with opened(standing.settings) as (notes, fault):
-                daemon = Daemon(standing, version, configuration, notes=notes, notes_fault=fault)
+                daemon = Daemon(
+                    standing, version, configuration, life, notes=notes, notes_fault=fault
+                )
                 if standing is first:
                     stack.enter_context(asked.kept())
-                code = _live(daemon, asked, ready)
+                code = _live(daemon, asked, patience)
             sockets.settle()
             standing = daemon.next
     return code
@@ -111,6 +115,13 @@ def opened(settings: Settings) -> Iterator[tuple[Notes | None, str]]:
         notes.close()
 
 
+class Life(NamedTuple):
+    """What the process has seen since its start, whatever configurations it served."""
+
+    began: float
+    traffic: Traffic
+
+
 class Daemon:
     """What runs: readers, the keeper of the index, the server; `main` is the life of all three."""
 
@@ -119,6 +130,7 @@ class Daemon:
         standing: Standing,
         version: str,
         configuration: Configuration,
+        life: Life,
         *,
         notes: Notes | None = None,
         notes_fault: str = "",
@@ -128,7 +140,6 @@ class Daemon:
         self._sockets, self._version = standing.listens, version
         self._configuration = configuration
         self.next: Standing | None = None
-        self._began = clock.monotonic()
         self._faults: dict[str, int] = {}
         self._reads = Reads(settings.home / READS)
         readers = self._readers = Readers(self._reader)
@@ -143,7 +154,7 @@ class Daemon:
             reads=self._reads,
             keeper=self._keeper,
             version=version,
-            uptime=lambda: int(clock.monotonic() - self._began),
+            uptime=lambda: int(clock.monotonic() - life.began),
             overview=self._overview,
             notes=notes,
             notes_fault=notes_fault,
@@ -153,17 +164,19 @@ class Daemon:
             topics=topics,
         )
         self._notes, self._desk = notes, memory.desk()
-        self._server = Server(table(memory), Traffic())
+        self._server = Server(table(memory), life.traffic)
         folders = [root.path for root in settings.roots]
         self._watcher = Watcher([*folders, settings.home / "notes"])
         self._keeper.sure = lambda: self._watcher.sure
 
-    async def main(self, asked: Asked, ready: Callable[[], None]) -> int:
+    async def main(self, asked: Asked, patience: supervisor.Patience) -> int:
         """Come up, serve, and go down when a signal asks for it; `next` then says what comes after."""
         with contextlib.ExitStack() as last:
             async with trio.open_nursery() as nursery:
-                await self._serve(nursery, ready)
+                await self._serve(nursery, patience)
                 await self._until_asked(asked)
+                if self.next is not None:  # a long write is waited for, and nobody answers then
+                    patience.begin("taking the new configuration over")
                 last.enter_context(asked.within(STOP_S, ending=self.next is None))
                 await self._server.stop()
                 nursery.cancel_scope.cancel()
@@ -171,7 +184,7 @@ class Daemon:
         logger.info("stopped" if self.next is None else "taking the new configuration over")
         return 0
 
-    async def _serve(self, nursery: trio.Nursery, ready: Callable[[], None]) -> None:
+    async def _serve(self, nursery: trio.Nursery, patience: supervisor.Patience) -> None:
         """Start all that runs, and tell the service manager."""
         await nursery.start(self._server.run, self._sockets)
         await nursery.start(self._keeper.run)
@@ -179,7 +192,7 @@ class Daemon:
         await nursery.start(self._watch)
         nursery.start_soon(self._look_after_notes)
         nursery.start_soon(look_after, self._keeper, self._readers, len(self._settings.classes))
-        ready()
+        patience.end()
         supervisor.tell("READY=1")
         nursery.start_soon(supervisor.watchdog, self._well)
         nursery.start_soon(supervisor.report, self._said)
@@ -283,10 +296,10 @@ class Daemon:
         }
 
 
-def _live(daemon: Daemon, asked: Asked, ready: Callable[[], None]) -> int:
+def _live(daemon: Daemon, asked: Asked, patience: supervisor.Patience) -> int:
     """Run the daemon to its end. Raises: MemorydError when it refuses to run at all."""
     try:
-        return trio.run(daemon.main, asked, ready)
+        return trio.run(daemon.main, asked, patience)
     except BaseException as error:
         first = error
         while isinstance(first, BaseExceptionGroup):

@@ -9,22 +9,38 @@ and whatever else brings outside text raise the label AFTER them; a hosted call 
 Where anything is in doubt, the result counts as the top class and untrusted.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from memoryd.labels import LOWEST, Label, LabelError
-from memoryd.records import Brought, Called, Link, Own, Record, Returned, Said
+from memoryd.records import About, Brought, Called, Link, Own, Record, Returned, Said
 from memoryd.rules import Rules
 
-Event = tuple[int, int, str | None, bool | None, int, bool]
-"""What raised a log's label (or could, under other rules): record, block, name, ok, level, untrusted.
 
-`name` is a result's call id; for text that came without a call, its name after a colon; None where there was
-neither. The level and the flag are the event's own label, not the running one. Block -1 is a link, which
-raises before the record's items. A hosted call's event stands at the call's own block.
-"""
+class Event(NamedTuple):
+    """What raised a log's label (or could, under other rules): where it stands, and its own label.
+
+    `of` is the place (record, block) of the call whose result it was; `name`, after a colon, what came without a
+    call. Neither: nobody can tell where it came from. `paths` are for whoever keeps the event. Block -1 is a link,
+    which raises before the record's items. A hosted call's event stands at the call's own block.
+    """
+
+    n: int
+    block: int
+    of: tuple[int, int] | None
+    name: str | None
+    ok: bool | None
+    level: int
+    untrusted: bool
+    paths: tuple[str, ...] | None = None
+
+    def bare(self) -> "Event":
+        """Return what may be kept of it once its record is forgotten: that it raised, and how far."""
+        return self._replace(of=None, name=None, paths=None)
+
 
 BEFORE_ITEMS = -1
 
@@ -36,8 +52,8 @@ class State(msgspec.Struct):
     """Where the fold of one log stands; all of it that has to be kept between two batches.
 
     `calls` holds the label of each unanswered call's result-to-be, by the call's id or, once it has been
-    stored, by the id's hash; `answered` a hash of each answered call's id, so that a second answer is told from
-    one that belongs to no call. `trail` gathers events until the
+    stored, by the id's hash; `places` where calls stand, under the same names; `answered` a hash of each answered
+    call's id, so that a second answer is told from one that belongs to no call. `trail` gathers events until the
     writer takes them away. `steps` are the records at which the log's own events raised it, without its start
     and without what other logs say.
     """
@@ -47,10 +63,26 @@ class State(msgspec.Struct):
     answered: set[bytes] = set()
     trail: list[Event] = []
     steps: list[Step] = []
+    places: dict[str | bytes, tuple[int, int]] = {}
+
+
+Row = tuple[Record, Said | Called, Label]
+"""A record, an item of it that becomes a row, and the label before that item."""
+
+
+class Folded(NamedTuple):
+    """What came of records: their rows in order, and for each record the label before it."""
+
+    rows: list[Row]
+    before: list[Label]
 
 
 class Kin(Protocol):
     """What other logs have to say about one log's label, in the fold of that log."""
+
+    def met(self, n: int, about: About, before: Label) -> None:
+        """Take what record `n`, which had the label `before`, tells of its log."""
+        ...
 
     def linked(self, n: int, link: Link) -> Label:
         """Return the label that the log which `link` names had there."""
@@ -78,36 +110,54 @@ def begin(rules: Rules, start: str | None = None, floor: Label | None = None) ->
 def fold(
     state: State, record: Record, rules: Rules, trusted: bool, kin: Kin | None = None
 ) -> list[tuple[Said | Called, Label]]:
-    """Return the rows of `record` with their labels, and move `state` past it.
+    """Return the rows of one record with their labels, and move `state` past it: `fold_all` for one."""
+    rows = fold_all(state, [record], rules, trusted, kin).rows
+    return [(item, label) for _, item, label in rows]
+
+
+def fold_all(
+    state: State, records: Sequence[Record], rules: Rules, trusted: bool, kin: Kin | None = None
+) -> Folded:
+    """Return the rows of consecutive records with their labels, and move `state` past them.
 
     `trusted`: the log lies where only the owner's own loop writes, so that the label fields it gives count.
     Elsewhere they are text like any other. `kin`: what linked logs say; None: nobody knows, so that a link
     counts as the worst.
+
+    A rebuild is this loop: the usual items come first in it, and what the results of all calls will be worth is
+    asked at once, since that hangs on each call alone.
     """
-    rows: list[tuple[Said | Called, Label]] = []
-    n = record.n
-    if record.about is not None and record.about.link is not None:
-        _follow(state, n, record.about.link, rules, kin)
-    for item in record.items:
-        if isinstance(item, Said):
-            rows.append((item, state.label))
-        elif isinstance(item, Brought):
-            brought = _brought(item, rules, trusted)
-            if brought is not None:
-                _raise(state, brought, (n, item.block, f":{item.name}", None))
-        elif isinstance(item, Called):
-            rows.append((item, state.label))
-            _call(state, item, n, rules, trusted)
-            if kin is not None:
-                kin.called(n, item)
-        elif isinstance(item, Returned):
-            own = _result(state, item, rules, trusted)
-            _raise(state, own, (n, item.block, item.call, item.ok))
-            if kin is not None and (heard := kin.answered(n, item)) is not LOWEST:
-                state.label = state.label.join(heard)
-        else:
-            _raise(state, rules.unknown, (n, 0, None, None))
-    return rows
+    rows: list[Row] = []
+    before: list[Label] = []
+    worth = iter(_worth(records, rules, trusted))
+    for record in records:
+        n = record.n
+        before.append(state.label)
+        if record.about is not None:
+            _met(state, n, record.about, rules, kin)
+        for item in record.items:
+            if isinstance(item, Said):
+                rows.append((record, item, state.label))
+            elif isinstance(item, Returned):
+                _returned(state, item, n, rules, trusted)
+                if kin is not None and (heard := kin.answered(n, item)) is not LOWEST:
+                    state.label = state.label.join(heard)
+            elif isinstance(item, Called):
+                rows.append((record, item, state.label))
+                _called(state, item, n, next(worth))
+                if kin is not None:
+                    kin.called(n, item)
+            elif isinstance(item, Brought):
+                _brought(state, item, n, rules, trusted)
+            else:
+                _raise(state, rules.unknown, (n, 0, None, None, None))
+    return Folded(rows, before)
+
+
+def _worth(records: Sequence[Record], rules: Rules, trusted: bool) -> list[Label]:
+    """Return what the result of each call among `records` is worth, in their order."""
+    calls = [item for record in records for item in record.items if type(item) is Called]
+    return rules.of_calls(calls, stated=trusted)
 
 
 _NO_STEP = (-1, *LOWEST)
@@ -118,64 +168,84 @@ def call_hash(call: str) -> bytes:
     return blake2b(call.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _raise(state: State, own: Label, told: tuple[int, int, str | None, bool | None]) -> None:
+def _raise(
+    state: State,
+    own: Label,
+    told: tuple[int, int, tuple[int, int] | None, str | None, bool | None],
+) -> None:
     """Join an event's own label onto the running one, and note what is told of it."""
+    level, untrusted = own
+    state.trail.append(Event(*told, level, untrusted))
     if not state.label.covers(own):
         state.label = state.label.join(own)
-    state.trail.append((*told, *own))
-    before = state.steps[-1] if state.steps else _NO_STEP
-    if own.level > before[1] or (own.untrusted and not before[2]):
-        state.steps.append((told[0], *Label(*before[1:]).join(own)))
+    _, top, doubted = state.steps[-1] if state.steps else _NO_STEP
+    if level > top or (untrusted and not doubted):
+        state.steps.append((told[0], *Label(top, doubted).join(own)))
 
 
-def _follow(state: State, n: int, link: Link, rules: Rules, kin: Kin | None) -> None:
+def _met(state: State, n: int, about: About, rules: Rules, kin: Kin | None) -> None:
     """Raise by what stood before a linked record; that is no event of the log's own."""
     if kin is not None:
-        state.label = state.label.join(kin.linked(n, link))
-    elif not link.whole:
-        _raise(state, rules.unknown, (n, BEFORE_ITEMS, None, None))
+        kin.met(n, about, state.label)
+    if about.link is None:
+        return
+    if kin is not None:
+        state.label = state.label.join(kin.linked(n, about.link))
+    elif not about.link.whole:
+        _raise(state, rules.unknown, (n, BEFORE_ITEMS, None, None, None))
 
 
-def _call(state: State, call: Called, n: int, rules: Rules, trusted: bool) -> None:
+def _called(state: State, call: Called, n: int, worth: Label) -> None:
     """Remember what the call's result will be worth; a hosted call has none to come and raises now."""
+    place = (n, call.block)
     if call.hosted:
-        label = rules.hosted(call.tool, call.args)
-        _raise(state, label, (n, call.block, call.call, None))
-    elif trusted:
-        label = rules.paths(call.tool, call.args)
-    else:
-        label = rules.result(call.tool, call.args)
+        _raise(state, worth, (n, call.block, place if call.call is not None else None, None, None))
     if call.call is not None:
         before = state.calls.get(call.call)
-        state.calls[call.call] = label if before is None else before.join(label)
+        state.calls[call.call] = worth if before is None else before.join(worth)
+        state.places[call.call] = place
 
 
-def _result(state: State, result: Returned, rules: Rules, trusted: bool) -> Label:
-    """Return the own label of a result: by its call, joined with the log's word for it where that counts.
+def _returned(state: State, result: Returned, n: int, rules: Rules, trusted: bool) -> None:
+    """Raise by a result: by its call, joined with the log's word for it where that counts.
 
     A result that names no call, or one that was never made, is worth the worst, whatever the log says of it.
     """
-    if result.call is None:
-        return rules.unknown
-    hashed = call_hash(result.call)
-    label = state.calls.pop(result.call, None)
+    call = result.call
+    if call is None:
+        _raise(state, rules.unknown, (n, result.block, None, None, result.ok))
+        return
+    hashed = call_hash(call)
+    own = _owed(state, call, hashed)
+    if own is None:
+        own = rules.unknown
+    elif trusted:
+        own = own.join(_stated(result.own, rules))
+    place = state.places.get(call) or state.places.get(hashed)
+    _raise(state, own, (n, result.block, place, None, result.ok))
+
+
+def _owed(state: State, call: str, hashed: bytes) -> Label | None:
+    """Return what a call's answer is worth, and note that it is answered; None if no such call was made."""
+    label = state.calls.pop(call, None)
     stored = state.calls.pop(hashed, None)
     if stored is not None:
         label = stored if label is None else label.join(stored)
-    if label is None:
-        if hashed not in state.answered:
-            return rules.unknown
-        label = Label(0, False)  # its call's label was joined with the first answer
-    else:
+    if label is not None:
         state.answered.add(hashed)
-    return label.join(_stated(result.own, rules)) if trusted else label
+        return label
+    # A second answer: its call's label was joined with the first.
+    return Label(0, False) if hashed in state.answered else None
 
 
-def _brought(item: Brought, rules: Rules, trusted: bool) -> Label | None:
-    """Return the own label of what came without a call, or None where the rules ignore it."""
+def _brought(state: State, item: Brought, n: int, rules: Rules, trusted: bool) -> None:
+    """Raise by what came without a call, unless the rules ignore it."""
     if trusted and item.own is not None:
-        return _stated(item.own, rules).join(rules.paths(item.name, item.args))
-    return rules.brought(item.name, item.args)
+        own: Label | None = _stated(item.own, rules).join(rules.paths(item.name, item.args))
+    else:
+        own = rules.brought(item.name, item.args)
+    if own is not None:
+        _raise(state, own, (n, item.block, None, f":{item.name}", None))
 
 
 def _stated(own: Own | None, rules: Rules) -> Label:

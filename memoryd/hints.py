@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 from memoryd.arguments import PROSE, WORDS, Reading, below, fold, kind_of
+from memoryd.redact.sieve import held
 
 ARGS, PLACE = 1, 2
 """A profile's `args` pattern could match; a path rule, or a word about memoryd itself, could."""
@@ -21,6 +22,7 @@ _MAX_KEPT = 32 * 1024
 _MAX_RUN = 256
 """Longer runs are looked at each time."""
 
+_DEEP = (dict, list)
 _QUOTES = str.maketrans("", "", "'\"\\")
 
 
@@ -34,6 +36,8 @@ class Hints:
         needed = [_needed(hint.pattern) for hint in self._args_hints]
         self._args_needed = [] if None in needed else [word for one in needed for word in one or ()]
         self._place_needed = None if place_hint is None else _needed(place_hint.pattern)
+        self._place_words = {word.encode(): word for word in self._place_needed or ()}
+        self._args_words = {word.lower().encode(): word for word in self._args_needed}
         self._boring: set[str] = set()
         self._kinds: tuple[dict[str, int], ...] = ({}, {}, {}, {})
 
@@ -61,6 +65,53 @@ class Hints:
             elif isinstance(value, dict | list):
                 found |= self._deep(value, kind, how, everywhere)
         return found
+
+    def doubtful(self, asked: Iterable[tuple[object, Reading, bool]]) -> set[int]:
+        """Return the places of those arguments (each with its reading, and `everywhere`) that may hint at anything.
+
+        Says of none that it hints at nothing where `of` finds something; all others are told by one search for
+        each word that a hint needs, through all texts at once.
+        """
+        found: set[int] = set()
+        named: list[tuple[int, str]] = []
+        typed: list[tuple[int, str]] = []
+        for at, (args, how, everywhere) in enumerate(asked):
+            if type(args) is not dict:
+                found.add(at)
+                continue
+            kinds = self._kinds[how.shell + 2 * how.globs]
+            for key, value in args.items():
+                kind = kinds.get(key) or self._kind(key, how)
+                if kind < 0 or isinstance(value, _DEEP):
+                    found.add(at)
+                elif isinstance(value, str):
+                    if kind != PROSE:
+                        named.append((at, value))
+                    if everywhere:
+                        typed.append((at, value))
+        if named:
+            found |= self._naming(named)
+        if typed:
+            found |= self._typing(typed)
+        return found
+
+    def _naming(self, texts: list[tuple[int, str]]) -> set[int]:
+        """Return those of the numbered texts that may name a place."""
+        if not self._place_needed:
+            return {at for at, _ in texts}
+        plain = [_unquoted(text) for _, text in texts]
+        found = held(plain, self._place_words)
+        hint = self._place_hint
+        return {texts[row][0] for row in found if hint is None or hint.search(plain[row])}
+
+    def _typing(self, texts: list[tuple[int, str]]) -> set[int]:
+        """Return those of the numbered texts that an `args` pattern may match."""
+        if not self._args_needed:
+            return {at for at, _ in texts}
+        whole = [_joined(text) for _, text in texts]
+        found = held(whole, self._args_words)
+        hints = self._args_hints
+        return {texts[row][0] for row in found if any(hint.search(whole[row]) for hint in hints)}
 
     def _deep(self, args: object, kind: int, how: Reading, everywhere: bool) -> int:
         """Do the same for arguments of any shape, as `arguments.named` walks them."""
@@ -94,8 +145,7 @@ class Hints:
 
     def _text(self, text: str, wanted: int) -> int:
         """Return what of `wanted` the runs of a text hint at; a shell's line continuation joins two of them."""
-        if "\\\n" in text:
-            text = text.replace("\\\n", "")
+        text = _joined(text)
         if self._place_needed and self._without_needed(text, self._place_needed, wanted):
             return 0
         runs = text.split()
@@ -119,10 +169,7 @@ class Hints:
                     break
         if not wanted & PLACE:
             return True
-        folded = fold(text)
-        if "'" in folded or '"' in folded or "\\" in folded:
-            folded = folded.translate(_QUOTES)
-        return not any(map(folded.__contains__, place_needed))
+        return not any(map(_unquoted(text).__contains__, place_needed))
 
     def _run(self, run: str) -> int:
         """Look at one run without spaces, and remember it if there is nothing in it."""
@@ -134,6 +181,19 @@ class Hints:
                 self._boring.clear()
             self._boring.add(run)
         return found
+
+
+def _joined(text: str) -> str:
+    """Return a text with the lines of shell commands joined that go on in the next one."""
+    return text.replace("\\\n", "") if "\\\n" in text else text
+
+
+def _unquoted(text: str) -> str:
+    """Return a text as places are looked for in it: folded, its lines joined, without quotes."""
+    folded = fold(_joined(text))
+    if "'" in folded or '"' in folded or "\\" in folded:
+        return folded.translate(_QUOTES)
+    return folded
 
 
 _OPTIONAL = re.compile(r"(?:\\.|[^\\])[?*]")

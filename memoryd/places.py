@@ -111,6 +111,6 @@ def _hint(globs: Iterable[str], state: str, home: str) -> re.Pattern[str] | None
             return None
         found.add(re.escape(literal))
         if literal in home:
-            found |= {"~", r"\$\{?home"}
+            found |= {"~", r"\$home", r"\$\{home"}
         # `$MEMORYD_HOME`, which may stand for the state folder, holds "memoryd"
     return re.compile("|".join(sorted(found)))

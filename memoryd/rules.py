@@ -14,7 +14,7 @@ A rebuild asks once a call. So tool rules are looked up once a name, and argumen
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from memoryd.errors import ConfigError
 from memoryd.hints import ARGS, PLACE, Hints
 from memoryd.labels import LOWEST, Classes, Label
 from memoryd.places import Places
+from memoryd.records import Called
 
 VERSION = 2
 """Counts changes in how arguments are read, so that an index made otherwise is rebuilt."""
@@ -36,6 +37,9 @@ MAX_TRIED = 64 * 1024
 
 _MAX_KEPT = 32 * 1024
 """Names whose rules are remembered; a full lookup is emptied."""
+
+_FEW = 8
+"""Calls that are sooner asked one by one."""
 
 _SERVER = re.compile(r"mcp__((?:(?!__).)*?)memoryd(?:[-_](.+?))?__", re.IGNORECASE)
 
@@ -71,6 +75,8 @@ class _Plan(NamedTuple):
     how: Reading = Reading()
     hinted: bool = False
     about: str = "no rule"
+    plain: Label | None = None
+    """The label where nothing in the arguments hints at a rule; None: they must be looked at in any case."""
 
 
 class Rules:
@@ -124,6 +130,31 @@ class Rules:
             found = named(args, plan.how)
             label = label.join(self._places.by_rules(found)).join(self._places.of_memoryd(found))
         return label
+
+    def of_calls(self, calls: Sequence[Called], *, stated: bool) -> list[Label]:
+        """Return what the result of each call is worth, in their order: as `result` (`hosted`) says one by one.
+
+        `stated`: the log states its results' labels itself, so that path rules alone count. Of many calls most
+        are told by their tools' names, once one look at all their arguments has found no hint in them.
+        """
+        found: list[Label | None] = [None] * len(calls)
+        if len(calls) > _FEW:
+            plans = [self._plans.get(call.tool) or self._plan(call.tool) for call in calls]
+            asked = [
+                (call.args, plan.how, plan.hinted) for call, plan in zip(calls, plans, strict=True)
+            ]
+            found = [LOWEST if stated else plan.plain for plan in plans]
+            for at in self._hints.doubtful(asked):
+                found[at] = None
+        return [
+            label if label is not None and not call.hosted else self._of_call(call, stated=stated)
+            for call, label in zip(calls, found, strict=True)
+        ]
+
+    def _of_call(self, call: Called, *, stated: bool) -> Label:
+        if call.hosted:
+            return self.hosted(call.tool, call.args)
+        return (self.paths if stated else self.result)(call.tool, call.args)
 
     def paths(self, tool: str, args: object) -> Label:
         """Return the join of the path rules alone, for logs that state their results' labels themselves."""
@@ -184,6 +215,8 @@ class Rules:
                 plan = plan._replace(own=self.linked)
         how = Reading(shell=tool in profiles.SHELLS, globs="glob" in tool.lower())
         plan = plan._replace(how=how, hinted=any(case.hinted for case in plan.cases))
+        if all(case.hinted for case in plan.cases):
+            plan = plan._replace(plain=(plan.otherwise or self.unknown).join(plan.own))
         return _kept(self._plans, tool, plan)
 
     def _notice(self, name: str) -> _Plan:

@@ -50,6 +50,8 @@ def test_every_import_contract_is_kept():
         ("memoryd/fold.py", "memoryd.sources"),
         ("memoryd/client.py", "msgspec"),
         ("memoryd/web/app.py", "memoryd.index"),
+        ("bxctl/status_views.py", "bxctl.watch"),
+        ("memoryd/notes/ids.py", "memoryd.notes.desk"),
     ],
 )
 def test_an_import_uphill_or_sideways_is_noticed(copy: Path, low: str, high: str):

@@ -24,7 +24,8 @@ def restore(folder: Path, home: Path, config: Path | None) -> tuple[Manifest, bo
     """Fill `home` from the backup in `folder`; return its manifest and whether `config` was written.
 
     A configuration that is there stays. Raises: Busy while memoryd runs on `home`, Conflict when something lies
-    there, IOFailed naming a file of the backup that is missing or damaged, ConfigError for a newer one, DiskFull.
+    there, BadRequest for what is no folder or a mount point, IOFailed naming a file of the backup that is missing
+    or damaged, ConfigError for a newer one, DiskFull.
     """
     _check_empty(home)
     found = manifest.read(folder)
@@ -53,6 +54,11 @@ def _check_empty(home: Path) -> None:
             pass
     if home.is_symlink() or (home.exists() and not home.is_dir()):
         raise BadRequest(f"{home} is no folder", remedy="set MEMORYD_HOME to a new folder")
+    if home.is_mount():
+        raise BadRequest(
+            f"{home} is a mount point, which no folder can take the place of",
+            remedy="set MEMORYD_HOME to a folder below it, for the daemon too",
+        )
     if home.is_dir() and any(home.iterdir()):
         raise Conflict(
             f"{home} is not empty; nothing was restored",

@@ -7,9 +7,8 @@ The job, in the order in which it is done; each line is a function, and what it 
 
     open            an index that follows its logs, or the reason why it must be rebuilt
     progress        how far a log is read
-    add             one row, with the label of what came before it
+    index_records   fold records, add their rows, each with the label of what came before it
     set_progress    how far it is read now, beside the rows
-    index_record    fold a record, add its rows
     index_log       one log's turn: from where it was read, as far as its budget goes
     catch_up        the turns of all logs that changed, in one transaction
     logs            what is known of each log
@@ -51,9 +50,8 @@ from memoryd.index.standing import Status
 from memoryd.index.swap import Gate, NoGate
 from memoryd.index.writer import (
     Budget,
-    add,
     index_log,
-    index_record,
+    index_records,
     progress,
     set_progress,
 )
@@ -73,11 +71,10 @@ __all__ = [
     "Source",
     "Status",
     "Wanted",
-    "add",
     "catch_up",
     "from_config",
     "index_log",
-    "index_record",
+    "index_records",
     "logs",
     "open",
     "progress",

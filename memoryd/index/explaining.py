@@ -96,7 +96,7 @@ class _Explaining:
         self._rules, self._classes = settings.rules, settings.classes
         self._trusted, self._log, self._kin = file.root.trusted, log, kin
         self._ear = Retelling(log.heard)
-        self._calls: dict[str, Called] = {}
+        self._calls: dict[tuple[int, int], Called] = {}
         self.label = start_of(settings, file, LOWEST)
         self.steps: list[Step] = []
         self._note(-1, 0, "the start", [("[labels] start, or the source's", self.label)])
@@ -106,8 +106,8 @@ class _Explaining:
 
     def record(self, record: Record) -> None:
         for item in record.items:
-            if isinstance(item, Called) and item.call is not None:
-                self._calls[item.call] = item
+            if isinstance(item, Called):
+                self._calls[record.n, item.block] = item
         fold(self._state, record, self._rules, self._trusted, self._ear)
         self._heard(record.n, start=True)
         for event in self._state.trail:
@@ -116,15 +116,15 @@ class _Explaining:
         self._heard(record.n, start=False)
 
     def _event(self, record: Record, event: Event) -> None:
-        n, block, name, _, level, untrusted = event
+        n, block, of, name, _, level, untrusted, _ = event
         own = Label(level, untrusted)
-        if name is not None and name.startswith(":"):
+        if name is not None:
             args = next(
                 (i.args for i in record.items if isinstance(i, Brought) and i.block == block), None
             )
             what, why = name[1:], self._rules.brought_reasons(name[1:], args)
         else:
-            call = None if name is None else self._calls.get(name)
+            call = None if of is None else self._calls.get(of)
             what, why = self._call(call, block, record)
         if self._trusted:
             why = [("stated by the log, under the state folder's sessions", own)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
-from memoryd.fold import State, begin, fold
+from memoryd.fold import State, begin, fold_all
 from memoryd.ids import Ids
 from memoryd.index import identity
 from memoryd.index.identity import Ends, Seen
@@ -65,8 +65,7 @@ def label_at_end(settings: Settings, file: LogFile, start: Label, handle: int) -
     """
     state, trusted, alone = State(start), file.root.trusted, Retelling(NOTHING)
     for batch in lines.read(handle, Position(), file.adapter, log=file.log):
-        for record in batch.records:
-            fold(state, record, settings.rules, trusted, alone)
+        fold_all(state, batch.records, settings.rules, trusted, alone)
         state.trail.clear()
     return state.label
 

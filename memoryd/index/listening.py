@@ -17,21 +17,17 @@ from memoryd.index.kinship import Kinship, runs
 from memoryd.index.lineage import Heard
 from memoryd.index.table import Log
 from memoryd.labels import LOWEST, Label
-from memoryd.records import Called, Link, Record, Returned
+from memoryd.records import About, Called, Link, Record, Returned
 from memoryd.sources.base import Adapter
 
 
 class Ear(Kin, Protocol):
-    """What `writer.index_record` needs to know of other logs."""
+    """What `writer.index_records` needs to know of other logs."""
 
     copies: bool
     """Whether rows of this log may be another's, or others have a say in them."""
     shared: Mapping[int, Label]
     """By record number, what other logs join onto its rows."""
-
-    def session(self, n: int, session: str) -> None:
-        """Take the session that record `n` names."""
-        ...
 
     def copied(self, record: Record) -> bool:
         """Say whether the rows of the next record are another log's."""
@@ -41,11 +37,11 @@ class Ear(Kin, Protocol):
 class Listener:
     """Hears what the graph says now, for one turn of one log."""
 
-    def __init__(
-        self, kinship: Kinship, log: Log, adapter: Adapter, whole: frozenset[int] = frozenset()
-    ) -> None:
-        """Listen for `log`, whose row is completed by `finish`; its links at records `whole` hold all."""
-        self._kinship, self._log, self._adapter, self._whole = kinship, log, adapter, whole
+    def __init__(self, kinship: Kinship, log: Log, adapter: Adapter, max_level: int) -> None:
+        """Listen for `log`, whose row is completed by `finish` and knows no name from above `max_level`."""
+        self._kinship, self._log, self._adapter = kinship, log, adapter
+        self._max_level = max_level
+        self._whole: frozenset[int] = frozenset()
         self._elders = kinship.elders(log)
         self._open: dict[str, Dispatch] = {}
         self._older = bool(log.kin.dispatches)
@@ -54,13 +50,19 @@ class Listener:
         self.copies = bool(self._elders)
         self.shared: Mapping[int, Label] = {}  # new records are no one's copy yet
 
-    def listen_for(self, log: Log) -> None:
-        """Listen for this row from now on: its own records tell it what a first look did."""
-        self._log = log
+    def listen_for(self, log: Log, whole: frozenset[int]) -> None:
+        """Listen for this row from now on: its own records tell it what a first look did.
 
-    def session(self, n: int, session: str) -> None:
-        """Take the session that record `n` names."""
-        self._log.kin.session(n, session)
+        Its links at records `whole` hold all that came before them.
+        """
+        self._log, self._whole = log, whole
+
+    def met(self, n: int, about: About, before: Label) -> None:
+        """Take what a record tells of its log into its row, and which session it names."""
+        if before.level <= self._max_level:
+            self._log.tell(about)
+        if about.session is not None:
+            self._log.kin.session(n, about.session)
 
     def copied(self, record: Record) -> bool:
         """Say whether the rows of the next record are another log's."""
@@ -114,15 +116,18 @@ class Listener:
 class Retelling:
     """Says again what `heard` holds."""
 
-    def __init__(self, heard: Heard) -> None:
-        """Say what `heard` holds, to the fold of its log."""
+    def __init__(self, heard: Heard, log: Log | None = None, max_level: int = -1) -> None:
+        """Say what `heard` holds, to the fold of its log; as it is met, `log` is told what `Listener` tells it."""
+        self._log, self._max_level = log, max_level
         self._raises = {(n, block): Label(level, bit) for n, block, level, bit in heard.raises}
         self.shared: Mapping[int, Label] = {n: Label(level, bit) for n, level, bit in heard.shared}
         self._skips = {n for first, last in heard.skips for n in range(first, last + 1)}
         self.copies = bool(self._skips or self.shared)
 
-    def session(self, n: int, session: str) -> None:
-        """Nothing is learnt twice."""
+    def met(self, n: int, about: About, before: Label) -> None:  # noqa: ARG002 - the fold's own shape
+        """Take what a record tells of its log; which session it names was learnt before."""
+        if self._log is not None and before.level <= self._max_level:
+            self._log.tell(about)
 
     def copied(self, record: Record) -> bool:
         """Say whether the record's rows are another log's."""

@@ -18,7 +18,7 @@ from memoryd.index.lineage import Heard
 from memoryd.index.listening import Retelling
 from memoryd.index.settings import Settings
 from memoryd.index.table import Folding, Log, Place
-from memoryd.index.writer import Turn, Writer, index_record, opened, same_so_far, start_of
+from memoryd.index.writer import Turn, Writer, index_records, opened, same_so_far, start_of
 from memoryd.points import reached
 from memoryd.sources import LogFile, discover, lines
 from memoryd.sources.lines import Position
@@ -92,13 +92,13 @@ def _again(writer: Writer, file: LogFile, log: Log, heard: Heard, handle: int) -
     before, log.label = log.label, start_of(settings, file, log.floor)
     log.why = None
     scratch = msgspec.structs.replace(log, first_ts=None, last_ts=None)
-    turn = Turn(scratch, Folding(State(log.label)), file.root.trusted, 0, Retelling(heard),
+    turn = Turn(scratch, Folding(State(log.label)), file.root.trusted, 0,
+                Retelling(heard, scratch, settings.max_level),
                 writer.relabels.of(log.key), tomb=writer.tombs.of(log.key))  # fmt: skip
     turn.heard = [] if writer.listened else None
     for batch in lines.read(handle, Position(), file.adapter, log=file.log):
-        for record in batch.records:
-            if record.n < whole:
-                index_record(writer, turn, record)
+        if records := [record for record in batch.records if record.n < whole]:
+            index_records(writer, turn, records)
         turn.folding.events.clear()
         if batch.position.records >= whole:
             break

@@ -1,13 +1,13 @@
-"""A record's rows as the index gives them, and a whole log's once more for whoever missed them.
+"""Records' rows as the index gives them, and a whole log's once more for whoever missed them.
 
-In: a turn and its next record; or a known log. Out: rows with their labels (what other logs say of it, what its
+In: a turn and its next records; or a known log. Out: rows with their labels (what other logs say of it, what its
 owner has decided, copies left out), and `Told`. Reading a log again here changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from memoryd.fold import State, fold
+from memoryd.fold import Folded, Row, State, fold_all
 from memoryd.ids import Ids
 from memoryd.index import overrides, relabels, tombs
 from memoryd.index.catalogue import Known
@@ -26,27 +26,46 @@ from memoryd.sources.lines import Position
 Rows = list[tuple[Said | Called, Label]]
 
 
-def folded(turn: Turn, record: Record, rules: Rules, ids: Ids) -> Rows:
-    """Fold a record and return its rows with the labels that they have in the index."""
-    rows = fold(turn.folding.state, record, rules, turn.trusted, turn.ear)
-    return (
-        _decided(turn, ids, record.n, rows) if rows and (turn.ear.shared or turn.rulings) else rows
-    )
+def folded(turn: Turn, records: Sequence[Record], rules: Rules, ids: Ids) -> Folded:
+    """Fold records and return what came of them, their rows with the labels that they have in the index."""
+    tale = fold_all(turn.folding.state, records, rules, turn.trusted, turn.ear)
+    if turn.ear.shared or turn.rulings:
+        return Folded([_decided(turn, ids, *row) for row in tale.rows], tale.before)
+    return tale
 
 
-def heard(turn: Turn, record: Record, rows: Rows, max_level: int, before: int | None) -> Heard:
-    """Return what is handed on of a record: nothing above `max_level`, nor what its owner wants forgotten.
+def copied(turn: Turn, records: Sequence[Record]) -> set[int]:
+    """Return which of the next records, by number, have rows that are another log's."""
+    ear = turn.ear
+    return {record.n for record in records if ear.copied(record)} if ear.copies else set()
 
-    `before`: as in `Heard`.
+
+def heard(
+    turn: Turn, records: Sequence[Record], tale: Folded, skip: Collection[int], settings: Settings
+) -> Iterator[Heard]:
+    """Yield what is handed on of records, in order; those in `skip` have no rows of their own.
+
+    Nothing above `max_class`, nor what the log's owner wants forgotten. The turn's log has not `met` them yet.
     """
-    if turn.tomb is not None:
-        rows = [one for one in rows if not turn.forgotten(record.n, one[0].block, record.ts)]
-    log, after = turn.log, turn.folding.state.label
-    above = after.level > max_level
-    if above:
-        rows = [one for one in rows if one[1].level <= max_level]
-        record = Record(record.n, record.ts, [], rest=record.rest)
-    return Heard(record, rows, after, log.session, log.project, above, before)
+    log, last_ts = turn.log, turn.log.last_ts
+    after = [*tale.before[1:], turn.folding.state.label]
+    rows = iter(tale.rows)
+    row = next(rows, None)
+    for record, label in zip(records, after, strict=True):
+        own: Rows = []
+        while row is not None and row[0] is record:
+            if record.n not in skip and not turn.forgotten(record.n, row[1].block, record.ts):
+                own.append(row[1:])
+            row = next(rows, None)
+        before = last_ts
+        if record.ts is not None and (last_ts is None or record.ts > last_ts):
+            last_ts = record.ts
+        if tells(record, before, settings.pause):
+            above, told = label.level > settings.max_level, record
+            if above:
+                own = [one for one in own if one[1].level <= settings.max_level]
+                told = Record(record.n, record.ts, [], rest=record.rest)
+            yield Heard(told, own, label, log.session, log.project, above, before)
 
 
 def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
@@ -62,7 +81,10 @@ def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
     entries = overrides.read(settings.home)
     log = Log(0, key, known.place, session_of(known.place.log), seen=known.seen)
     state = State(start_of(settings, file, known.floor))
-    turn = Turn(log, Folding(state), root.trusted, 0, Retelling(known.hears))
+    ear = Retelling(
+        known.hears, log, settings.max_level
+    )  # as the index, it keeps no name from above
+    turn = Turn(log, Folding(state), root.trusted, 0, ear)
     turn.rulings = relabels.gathered(entries, settings.ids, settings.classes).of(key)
     turn.tomb = tombs.gathered(entries, settings.ids).of(key)
     with opened(file) as (handle, _):
@@ -75,38 +97,25 @@ def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
 
 
 def _told(settings: Settings, turn: Turn, records: list[Record], end: int) -> Told | None:
-    found: list[Heard] = []
-    state, log, pause = turn.folding.state, turn.log, settings.pause
-    told = [one for one in records if one.n < end]
-    for record in told:
-        before = log.last_ts
-        if record.ts is not None:
-            log.met(record.ts)
-        if record.about is not None and state.label.level <= settings.max_level:
-            log.tell(record.about)  # as the index, which keeps no name from above `max_class`
-        rows = folded(turn, record, settings.rules, settings.ids)
-        copy = turn.ear.copies and turn.ear.copied(record)
-        if tells(record, before, pause):
-            kept = [] if copy else rows
-            found.append(heard(turn, record, kept, settings.max_level, before))
-    state.trail.clear()
-    if not told:
+    records = [one for one in records if one.n < end]
+    if not records:
         return None
-    written = log.seen.mtime_ns // 1_000_000
-    return Told(log.key, told[0].n, told[-1].n + 1, found, written)
+    tale = folded(turn, records, settings.rules, settings.ids)
+    turn.folding.state.trail.clear()
+    found = [*heard(turn, records, tale, copied(turn, records), settings)]
+    turn.log.met(records)
+    written = turn.log.seen.mtime_ns // 1_000_000
+    return Told(turn.log.key, records[0].n, records[-1].n + 1, found, written)
 
 
-def _decided(turn: Turn, ids: Ids, n: int, rows: Rows) -> Rows:
-    """Return the rows of record `n` joined with what its copies have, and as the owner has decided.
+def _decided(turn: Turn, ids: Ids, record: Record, item: Said | Called, label: Label) -> Row:
+    """Return a row joined with what its record's copies have, and as the owner has decided.
 
     That was said of a row's very words, and holds for no others.
     """
-    more = turn.ear.shared.get(n, LOWEST)
-    joined = [(item, label.join(more)) for item, label in rows]
+    n = record.n
+    label = label.join(turn.ear.shared.get(n, LOWEST))
     rulings = [ruling for ruling in turn.rulings if ruling.first <= n <= ruling.last]
-    return [
-        (item, relabels.ruled(rulings, relabels.name_of(ids, n, item), label))
-        if rulings
-        else (item, label)
-        for item, label in joined
-    ]
+    if rulings:
+        label = relabels.ruled(rulings, relabels.name_of(ids, n, item), label)
+    return record, item, label

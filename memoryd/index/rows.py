@@ -5,8 +5,8 @@ in the order of `add`, one counter over all classes. Text is masked here, once, 
 else writes text into the index.
 """
 
-from functools import lru_cache
-from operator import concat
+from collections.abc import Iterable
+from operator import concat, itemgetter
 from typing import NamedTuple
 
 import apsw
@@ -33,6 +33,10 @@ class Source(msgspec.Struct, frozen=True, gc=False):
     kind: Kind
     ts: int | None
     tool: str | None = None
+
+
+Row = tuple[Label, str, tuple[int, int, Kind, int | None, str | None]]
+"""A row of a log: label, text, and its place: record number, block; what and when it is (ms), the tool."""
 
 
 class Counts(msgspec.Struct):
@@ -64,24 +68,37 @@ class _Waiting(NamedTuple):
 class Rows:
     """Takes rows and writes them out class by class; `flush` before the transaction ends."""
 
-    def __init__(self, connection: apsw.Connection, classes: int, next_id: int) -> None:
-        """Take rows for the tables of `classes` classes; the first one gets `next_id`."""
+    def __init__(
+        self, connection: apsw.Connection, classes: int, next_id: int, *, hold: int = 0
+    ) -> None:
+        """Take rows for the tables of `classes` classes; the first one gets `next_id`.
+
+        `hold`: the words of how many characters of text stay in memory over all classes, where FTS5's own
+        bound (`hashsize`) lets them; 0: that bound alone counts.
+        """
         self._connection = connection
         self._next = next_id
+        self._hold, self._held = hold, [0] * classes
         self._waiting = [_Waiting([], [], []) for _ in range(classes)]
         self._room = BATCH_CHARS
 
     def add(self, source: Source, label: Label, text: str) -> None:
         """Take one row; writes out when enough are waiting. Raises: apsw.Error."""
-        level, untrusted = label
-        ids, texts, rows = self._waiting[level]
-        number = self._next
-        self._next = number + 1
-        ids.append(number)
-        texts.append(text)
-        rows.append((number, untrusted, *_astuple(source)))
-        self._room -= len(text) + _ROW_CHARS
-        if self._room < 0:
+        log, *place = _astuple(source)
+        self.extend(log, [(label, text, tuple(place))])
+
+    def extend(self, log: int, rows: Iterable[Row]) -> None:
+        """Take rows of the log with the row id `log`; writes out when enough are waiting. Raises: apsw.Error."""
+        waiting, number, room = self._waiting, self._next, self._room
+        for (level, untrusted), text, place in rows:
+            ids, texts, told = waiting[level]
+            ids.append(number)
+            texts.append(text)
+            told.append((number, untrusted, log, *place))
+            number += 1
+            room -= len(text) + _ROW_CHARS
+        self._next, self._room = number, room
+        if room < 0:
             self.flush()
 
     def mark(self) -> int:
@@ -111,12 +128,23 @@ class Rows:
         sizes = self._connection.execute(
             f"SELECT sz FROM ft_{level}_docsize WHERE id >= ? ORDER BY id", (waiting.ids[0],)
         )
-        lengths = [_length(size) for (size,) in sizes]
+        lengths = map(_LENGTHS.__getitem__, map(itemgetter(0), sizes))
         self._connection.executemany(
             f"INSERT INTO row_{level}(id, untrusted, log, n, block, kind, ts, tool, dl) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             map(concat, waiting.rows, lengths),
         )
+        if self._hold:
+            self._relieve(level, sum(map(len, waiting.texts)))
+
+    def _relieve(self, level: int, more: int) -> None:
+        """Have the words of the class that holds most written out, once all of them hold too much."""
+        held = self._held
+        held[level] += more
+        if sum(held) > self._hold:
+            fullest = held.index(max(held))
+            self._connection.execute(f"INSERT INTO ft_{fullest}(ft_{fullest}) VALUES ('flush')")
+            held[fullest] = 0
 
     def _insert(self, level: int, ids: list[int], texts: list[str]) -> None:
         sql = f"INSERT INTO ft_{level}(rowid, text, grams) VALUES (?, ?, ?)"
@@ -146,6 +174,15 @@ def tokens(size: bytes) -> int:
     return total
 
 
-@lru_cache(maxsize=1 << 14)
-def _length(size: bytes) -> tuple[int]:
-    return (tokens(size),)
+class _Lengths(dict[bytes, tuple[int]]):
+    """The number of tokens of every size that was met: few, and asked for with each row."""
+
+    def __missing__(self, size: bytes) -> tuple[int]:
+        if len(self) >= _MOST_LENGTHS:
+            self.clear()
+        length = self[size] = (tokens(size),)
+        return length
+
+
+_MOST_LENGTHS = 1 << 14
+_LENGTHS = _Lengths()

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from memoryd.fold import State, call_hash
+from memoryd.fold import Event, State, call_hash
 from memoryd.index import kinfolk, purging
 from memoryd.index.identity import Marks, Seen
 from memoryd.index.kinfolk import Names, Told
 from memoryd.index.lineage import NOTHING, Heard
 from memoryd.labels import LOWEST, Label
-from memoryd.records import About
+from memoryd.records import About, Record
 from memoryd.sources.lines import Position
 
 GONE, LIVE, EXCLUDED, EXPIRED = "gone", "live", "excluded", "expired"
@@ -68,12 +68,13 @@ class Log(msgspec.Struct):
         if about.agent is not None and self.agent is None:
             self.agent = about.agent
 
-    def met(self, ts: int) -> None:
-        """Take a record's time into account."""
-        if self.first_ts is None or ts < self.first_ts:
-            self.first_ts = ts
-        if self.last_ts is None or ts > self.last_ts:
-            self.last_ts = ts
+    def met(self, records: Iterable[Record]) -> None:
+        """Take records' times into account."""
+        times = [record.ts for record in records if record.ts is not None]
+        if times:
+            first, last = min(times), max(times)
+            self.first_ts = first if self.first_ts is None else min(first, self.first_ts)
+            self.last_ts = last if self.last_ts is None else max(last, self.last_ts)
 
 
 class Known(msgspec.Struct, frozen=True, gc=False):
@@ -100,49 +101,20 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     decided: bytes = b""
 
 
-class Open(NamedTuple):
-    """Where a call without a result stands, and of which tool it is."""
-
-    n: int
-    block: int
-    tool: str
-
-
-_NOWHERE = Open(-1, -1, "")
-
-
-class Event(NamedTuple):
-    """What raised a label: where, the call (by its place) whose result it was, or the name without a call.
-
-    `paths`: where it came from, masked, for path rules that the owner makes once the log is gone.
-    """
-
-    n: int
-    block: int
-    of: tuple[int, int] | None
-    name: str | None
-    ok: bool | None
-    level: int
-    untrusted: bool
-    paths: tuple[str, ...] | None = None
-
-    def bare(self) -> "Event":
-        """Return what may be kept of it once its record is forgotten: that it raised, and how far."""
-        return self._replace(of=None, name=None, paths=None)
-
-
 class Folding(msgspec.Struct):
-    """A log's fold between two turns: its state, where its open calls stand, what is not stored yet.
+    """A log's fold between two turns: its state, of which tools its open calls are, what is not stored yet.
 
-    `stored` are the answered calls that the database already knows.
+    `tools` are named by the calls' places, "" for what must not be told; `stored` are the answered calls that the
+    database already knows.
     """
 
     state: State
-    places: dict[str | bytes, Open] = {}
+    tools: dict[tuple[int, int], str] = {}
     events: list[Event] = []
     stored: frozenset[bytes] = frozenset()
 
 
+_NOWHERE = (-1, -1)
 _COLUMNS = (
     "id key source root log session project agent told state records offset discarding begun level untrusted "
     "peak_level peak_untrusted floor_level floor_untrusted dev ino size mtime_ns head tail indexed left_out "
@@ -240,37 +212,43 @@ def store(connection: apsw.Connection, log: Log) -> None:
 
 def load_folding(connection: apsw.Connection, log: Log) -> Folding:
     """Return the fold of a log as its last turn left it. Raises: apsw.Error."""
-    calls: dict[str | bytes, Label] = {}
-    places: dict[str | bytes, Open] = {}
+    state = State(log.label, steps=list(log.kin.steps))
+    tools: dict[tuple[int, int], str] = {}
     found = connection.execute(
         "SELECT call, level, untrusted, n, block, tool FROM call WHERE log = ?", (log.id,)
     )
     for call, level, untrusted, n, block, tool in found:
-        calls[call] = Label(level, bool(untrusted))
-        places[call] = Open(n, block, tool)
-    answered: set[bytes] = set()
+        state.calls[call] = Label(level, bool(untrusted))
+        state.places[call] = (n, block)
+        tools[n, block] = tool
     for hashes, _ in trails(connection, log.id):
-        answered.update(hashes[at : at + _HASH_BYTES] for at in range(0, len(hashes), _HASH_BYTES))
-    state = State(log.label, calls, answered, [], list(log.kin.steps))
-    return Folding(state, places, [], frozenset(answered))
+        state.answered.update(
+            hashes[at : at + _HASH_BYTES] for at in range(0, len(hashes), _HASH_BYTES)
+        )
+    return Folding(state, tools, [], frozenset(state.answered))
 
 
 def store_folding(connection: apsw.Connection, log: Log, first_n: int, folding: Folding) -> None:
     """Write what a turn that began at record `first_n` changed. Raises: apsw.Error."""
+    state = folding.state
     calls: dict[str | bytes, Label] = {}
-    places: dict[str | bytes, Open] = {}
-    for call, label in folding.state.calls.items():
+    places: dict[str | bytes, tuple[int, int]] = {}
+    for call, label in state.calls.items():
         # An id may be a word of a record above `max_class`: only its hash is written.
         key = call if isinstance(call, bytes) else call_hash(call)
         calls[key] = calls.get(key, LOWEST).join(label)
-        places[key] = folding.places.get(call, _NOWHERE)
-    folding.state.calls, folding.places = calls, places
+        places[key] = state.places.get(call, _NOWHERE)
+    folding.tools = {place: folding.tools.get(place, "") for place in places.values()}
+    state.calls, state.places = calls, places
     connection.execute("DELETE FROM call WHERE log = ?", (log.id,))
     connection.executemany(
         "INSERT INTO call(log, call, level, untrusted, n, block, tool) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(log.id, call, *calls[call], *place) for call, place in folding.places.items()],
+        [
+            (log.id, call, *calls[call], *place, folding.tools[place])
+            for call, place in places.items()
+        ],
     )
-    new = folding.state.answered - folding.stored
+    new = state.answered - folding.stored
     if new or folding.events:
         packed = msgspec.msgpack.encode((b"".join(sorted(new)), folding.events))
         connection.execute(

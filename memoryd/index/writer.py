@@ -12,7 +12,7 @@ label that the log has had, a floor is written first (`floors`), so that rewriti
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 
@@ -21,6 +21,7 @@ import msgspec
 
 from memoryd.clock import monotonic
 from memoryd.errors import MemorydError
+from memoryd.fold import Row as Folded
 from memoryd.fold import State
 from memoryd.index import (
     floors,
@@ -43,20 +44,19 @@ from memoryd.index.files import (
     start_label,
     start_of,
 )
-from memoryd.index.heard import Told, tells
+from memoryd.index.heard import Told
 from memoryd.index.identity import Seen
 from memoryd.index.kinship import Kinship
 from memoryd.index.lineage import NOTHING
 from memoryd.index.listening import Listener
-from memoryd.index.retelling import folded, heard
-from memoryd.index.rows import Counts, Rows, Source
+from memoryd.index.retelling import copied, folded, heard
+from memoryd.index.rows import Counts, Row, Rows
 from memoryd.index.settings import Settings
-from memoryd.index.table import Folding, Log, Open
+from memoryd.index.table import Folding, Log
 from memoryd.index.trail import FORGOTTEN, take
 from memoryd.index.turn import Budget, Turn, TurnFailed, Waiting
-from memoryd.labels import Label
 from memoryd.points import reached
-from memoryd.records import Called, Kind, Record, Said, call_text
+from memoryd.records import Kind, Record, Said, call_text
 from memoryd.redact import arguments
 from memoryd.sources import LogFile, lines
 
@@ -67,10 +67,9 @@ __all__ = [
     "TurnFailed",
     "Waiting",
     "Writer",
-    "add",
     "excluded",
     "index_log",
-    "index_record",
+    "index_records",
     "key_of",
     "label_at_end",
     "opened",
@@ -94,13 +93,18 @@ class Writer:
     `patience(behind)` says whether a log that starts from these (None: from one that is not known) shall wait.
     """
 
-    def __init__(self, connection: apsw.Connection, settings: Settings, next_id: int) -> None:
-        """Write into `connection`; the first row gets the id `next_id`. Raises: ConfigError, OSError."""
+    def __init__(
+        self, connection: apsw.Connection, settings: Settings, next_id: int, *, hold: int = 0
+    ) -> None:
+        """Write into `connection`; the first row gets the id `next_id`; `hold`: as `Rows` has it.
+
+        Raises: ConfigError, OSError.
+        """
         self.connection = connection
         self.settings = settings
-        self.max_level, self.pause = settings.max_level, settings.pause
+        self.max_level = settings.max_level
         self.ids = settings.ids
-        self.rows = Rows(connection, len(settings.classes), next_id)
+        self.rows = Rows(connection, len(settings.classes), next_id, hold=hold)
         entries = overrides.read(settings.home)
         self.floors = floors.gathered(entries, self.ids, settings.classes)
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
@@ -173,19 +177,6 @@ def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
     return _new_log(writer, file, number)
 
 
-def add(writer: Writer, turn: Turn, source: Source, label: Label, item: Said | Called) -> None:
-    """Add one row, or count it where it lies above `max_class`; then its text is never made."""
-    if label.level > writer.max_level:
-        turn.counts.left_out += 1
-        return
-    turn.counts.indexed += 1
-    writer.rows.add(source, label, _text(item))
-
-
-def _text(item: Said | Called) -> str:
-    return call_text(item.tool, arguments(item.args)) if isinstance(item, Called) else item.text
-
-
 def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     """Store how far a log is read now, with its label and its fold, beside the rows. Raises: apsw.Error."""
     log, counts, folding = turn.log, turn.counts, turn.folding
@@ -213,40 +204,46 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
     reached("catch-up: progress set")
 
 
-def index_record(writer: Writer, turn: Turn, record: Record) -> None:
-    """Fold one record and add its rows, each with the label of what came before it. Raises: apsw.Error."""
-    log, folding, n, ts = turn.log, turn.folding, record.n, record.ts
-    state = folding.state
-    below = state.label.level <= writer.max_level
-    ear = turn.ear
-    if record.about is not None:
-        if below:
-            log.tell(record.about)
-        if record.about.session is not None:
-            ear.session(n, record.about.session)
-    before = log.last_ts
-    if ts is not None:
-        log.met(ts)
-    rows = folded(turn, record, writer.settings.rules, writer.ids)
-    turn.counts.records += 1
-    copy = ear.copies and ear.copied(record)
-    if turn.heard is not None and tells(record, before, writer.pause):
-        turn.heard.append(heard(turn, record, [] if copy else rows, writer.max_level, before))
-    for item, label in rows:
-        gone = copy or (turn.tomb is not None and turn.forgotten(n, item.block, ts))
-        if isinstance(item, Called):
-            source = Source(log.id, n, item.block, Kind.TOOL_CALL, ts, item.tool)
-            if item.call is not None:
-                tool = item.tool if label.level <= writer.max_level and not gone else ""
-                folding.places[item.call] = Open(n, item.block, tool)
+def index_records(writer: Writer, turn: Turn, records: list[Record]) -> None:
+    """Fold the next records of a log and add their rows, each with the label of what came before it.
+
+    Raises: apsw.Error.
+    """
+    tale = folded(turn, records, writer.settings.rules, writer.ids)
+    skip = copied(turn, records)
+    if turn.heard is not None:
+        turn.heard += heard(turn, records, tale, skip, writer.settings)
+    turn.log.met(records)
+    turn.counts.records += len(records)
+    rows = _kept(writer, turn, tale.rows, skip)
+    turn.counts.indexed += len(rows)
+    writer.rows.extend(turn.log.id, rows)
+    take(turn, records, tale.before, writer.settings)
+
+
+def _kept(writer: Writer, turn: Turn, rows: list[Folded], skip: Collection[int]) -> list[Row]:
+    """Return what is added of a fold's rows, and note of which tools its calls are.
+
+    Left out are those of records in `skip`, what is forgotten and, counted, what is above `max_class`.
+    """
+    kept: list[Row] = []
+    tools, most, tomb = turn.folding.tools, writer.max_level, turn.tomb
+    for record, item, label in rows:
+        n, block, ts = record.n, item.block, record.ts
+        gone = n in skip or (tomb is not None and tomb.covers(n, block, ts))
+        told = label.level <= most and not gone
+        if isinstance(item, Said):
+            if told:
+                kept.append((label, item.text, (n, block, item.kind, ts, None)))
         else:
-            source = Source(log.id, n, item.block, item.kind, ts)
-        if not gone:
-            add(writer, turn, source, label, item)
-    if state.trail:
-        take(turn, record, writer.settings, below=below)
-    if below and state.label.level > writer.max_level:
-        log.why = log.why or "what another log had met"
+            if told:
+                text = call_text(item.tool, arguments(item.args))
+                kept.append((label, text, (n, block, Kind.TOOL_CALL, ts, item.tool)))
+            if item.call is not None:
+                tools[n, block] = item.tool if told else ""
+        if not (told or gone):
+            turn.counts.left_out += 1
+    return kept
 
 
 def index_log(
@@ -288,8 +285,8 @@ def _read(
             _meet(writer, file, turn, batch.records, new=new)
         if file.adapter.named and batch.records:
             turn.name(batch.records)
-        for record in batch.records:
-            index_record(writer, turn, record)
+        if batch.records:
+            index_records(writer, turn, batch.records)
         log.position = batch.position
         turn.ends.add(batch.first, batch.last)
         if excluded(file.root.exclude, log.project):
@@ -317,9 +314,8 @@ def _meet(writer: Writer, file: LogFile, turn: Turn, records: list[Record], *, n
         behind = writer.kin.unread(met)
         if behind != [] and writer.patience(behind):
             raise Waiting(behind or [])
-    whole = frozenset(n for n, link in told.links if link.whole)
-    turn.ear = Listener(writer.kin, met, file.adapter, whole)
-    turn.ear.listen_for(log)
+    turn.ear = Listener(writer.kin, met, file.adapter, writer.max_level)
+    turn.ear.listen_for(log, frozenset(n for n, link in told.links if link.whole))
 
 
 def _exclude(writer: Writer, turn: Turn) -> None:
@@ -386,7 +382,7 @@ def _begin(writer: Writer, file: LogFile, number: int | None, handle: int, seen:
     if not (same and _as_ruled(writer, log)):
         anew, ends = not same, identity.Ends()
         log = _start_over(writer, file, log, handle, same=same)
-    ear = Listener(writer.kin, log, file.adapter)
+    ear = Listener(writer.kin, log, file.adapter, writer.max_level)
     turn = Turn(log, writer.folding(log), file.root.trusted, log.position.records, ear, anew=anew)
     turn.ends = ends
     turn.heard, turn.whole = [] if writer.listened else None, file.whole is not None

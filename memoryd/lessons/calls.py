@@ -18,6 +18,9 @@ from memoryd.lessons.pairing import Seen
 DAY = 24 * 3_600_000
 """Milliseconds that a batch spans at most, so that a search by time need not look further back."""
 
+NUL = rb"\u0000"
+"""Where JSON holds it, SQLite reads no further: what is asked so must be asked otherwise."""
+
 _together = attrgetter("log", "session", "project", "label")
 _named = attrgetter("n", "block", "at", "tool", "summary", "fingerprint")
 _failed = attrgetter(
@@ -45,19 +48,20 @@ def put(
         connection.executemany(
             "INSERT INTO well(log, session, project, level, untrusted, n, last, at, until, prints, "
             "calls) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_row(batch) for _, run in groupby(well, _together) for batch in _days(run)],
+            [row for _, run in groupby(well, _together) for row in _rows(list(run))],
         )
 
 
-def known(connection: apsw.Connection, log: str, least: int) -> set[tuple[int, int]]:
-    """Return record and block of each call of `log` from record `least` on."""
+def known(connection: apsw.Connection, since: Mapping[str, int]) -> set[tuple[str, int, int]]:
+    """Return log, record and block of each call of each log from the record on that `since` names."""
     found = connection.execute(
-        "SELECT n, block FROM failed WHERE log = ?1 AND n >= ?2 UNION ALL "
-        "SELECT c.value ->> 0, c.value ->> 1 FROM well, json_each(calls) AS c "
-        "WHERE log = ?1 AND last >= ?2 AND c.value ->> 0 >= ?2",
-        (log, least),
+        "WITH s AS MATERIALIZED (SELECT key AS log, value AS least FROM json_each(?1)) "
+        "SELECT log, n, block FROM s CROSS JOIN failed USING (log) WHERE n >= least UNION ALL "
+        "SELECT log, c.value ->> 0, c.value ->> 1 FROM s CROSS JOIN well USING (log), json_each(calls) AS c "
+        "WHERE last >= least AND c.value ->> 0 >= least",
+        (_json(since).decode(),),
     )
-    return {(int(n), int(block)) for n, block in found}
+    return {(str(log), int(n), int(block)) for log, n, block in found}
 
 
 def at(connection: apsw.Connection, log: str, n: int, block: int) -> str | None:
@@ -113,6 +117,16 @@ def delete(connection: apsw.Connection, places: Sequence[tuple[str, int, int]]) 
         connection.execute("DELETE FROM well WHERE log = ? AND calls = '[]'", (log,))
 
 
+def _rows(batch: list[Seen]) -> Iterable[tuple[str | int | bool, ...]]:
+    """Yield the rows of calls that are of one log, session, project and label: mostly one."""
+    times = [seen.at for seen in batch]
+    if max(times) - min(times) <= DAY:
+        yield _row(batch, times)
+        return
+    for run in _days(batch):
+        yield _row(run, [seen.at for seen in run])
+
+
 def _days(seens: Iterable[Seen]) -> Iterable[list[Seen]]:
     """Yield runs of calls that span a day at most, in order."""
     run: list[Seen] = []
@@ -127,8 +141,8 @@ def _days(seens: Iterable[Seen]) -> Iterable[list[Seen]]:
         yield run
 
 
-def _row(seens: list[Seen]) -> tuple[str | int | bool, ...]:
-    numbers, times = [seen.n for seen in seens], [seen.at for seen in seens]
+def _row(seens: list[Seen], times: list[int]) -> tuple[str | int | bool, ...]:
+    numbers = [seen.n for seen in seens]
     first = seens[0]
     return (
         *(first.log, first.session, first.project, *first.label),

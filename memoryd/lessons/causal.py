@@ -6,14 +6,14 @@ measured from the failure. An unrelated success proves nothing. A lesson is cred
 readers may see; a fix above it goes to a pattern at the label of both (`memoryd.lessons.promote`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import apsw
 import msgspec
 
 from memoryd.labels import Label
 from memoryd.lessons import row, settings
-from memoryd.lessons.calls import DAY
+from memoryd.lessons.calls import DAY, NUL
 from memoryd.lessons.failure import shell_like
 from memoryd.lessons.pairing import Seen, only_looks
 
@@ -89,6 +89,23 @@ def link(connection: apsw.Connection, success: Success) -> int:
             _tell_again(connection, known[0], mended, (failure[0], failure[1], own))
     settings.count(connection, "causal_links", done)
     return done
+
+
+def mended(connection: apsw.Connection, failures: Mapping[int, Seen]) -> frozenset[int]:
+    """Return which failures, by their place, `link_later` may find a success for: most have none."""
+    asked = msgspec.json.encode(
+        [(n, one.project, one.at, one.log, one.fingerprint) for n, one in failures.items()]
+    )
+    if NUL in asked:
+        return frozenset(failures)
+    found = connection.execute(
+        "WITH f AS MATERIALIZED (SELECT value ->> 0 AS place, value ->> 1 AS project, value ->> 2 AS at, "
+        "value ->> 3 AS log, value ->> 4 AS print FROM json_each(?1)) SELECT place FROM f WHERE EXISTS "
+        "(SELECT 1 FROM well WHERE project = f.project AND at > f.at - ?2 AND at <= f.at + ?3 "
+        "AND until > f.at AND log <> f.log AND instr(prints, f.print))",
+        (asked.decode(), DAY, WINDOW),
+    )
+    return frozenset(int(place) for (place,) in found)
 
 
 def link_later(connection: apsw.Connection, seen: Seen) -> None:

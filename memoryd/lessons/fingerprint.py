@@ -7,10 +7,13 @@ names, words) stays. The fingerprint is salted with the project, so that equal e
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 
 import msgspec
+
+from memoryd import redact
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
 _FIRST_LINES = 3
@@ -104,17 +107,32 @@ def of_text(kind: str, text: str, project: str | None) -> str:
 
 def of_call(tool: str, args: object, project: str | None) -> str:
     """Return the fingerprint of a call: the same tool with the same arguments, limits and white space aside."""
+    return of_calls([(tool, args, project)])[0]
+
+
+def of_calls(calls: Iterable[tuple[str, object, str | None]]) -> list[str]:
+    """Return the fingerprint of each call: its tool, its arguments, its project."""
+    begun, given = [], []
+    for tool, args, project in calls:
+        begun.append(_of_call(tool, project).copy())
+        given.append(_plainly(args))
+    for at in redact.holding(given, b"  "):
+        given[at] = b" ".join(given[at].split())
+    prints: list[str] = []
+    for digest, canonical in zip(begun, given, strict=True):
+        digest.update(canonical)
+        prints.append(digest.hexdigest())
+    return prints
+
+
+def _plainly(args: object) -> bytes:
+    """Return arguments in their one form, those left out that do not count."""
     if isinstance(args, dict) and not _ASIDE.isdisjoint(args):
         args = {key: value for key, value in args.items() if key not in _ASIDE}
     try:
-        canonical = _canonical(args)
+        return _canonical(args)
     except (UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number over 64 bits
-        canonical = repr(args).encode("utf-8", "surrogatepass")
-    if b"  " in canonical:
-        canonical = b" ".join(canonical.split())
-    digest = _of_call(tool, project).copy()
-    digest.update(canonical)
-    return digest.hexdigest()
+        return repr(args).encode("utf-8", "surrogatepass")
 
 
 @lru_cache(maxsize=256)

@@ -50,9 +50,12 @@ class Open(msgspec.Struct, frozen=True, gc=False):
 Made = tuple[int, int | None, Called, str, Label]
 """A call as it stands in a batch, whose result may stand there too: record, time, call, project, label."""
 
-Answer = tuple[int | Open, Returned, Label, int | None, int, str, str]
+Answer = tuple[int | Open, Returned, Label, int | None, int, str, str, str]
 """A result that was found for a call: that call by its number in the batch, or one that had waited; the label
-after it, its time or None, the time that stands in for it; whose log it is."""
+after it, its time or None, the time that stands in for it; which log it is, whose, and its project."""
+
+Heard = tuple[Record, Rows, Label, int]
+"""A record, its rows, the label of its log after it, and the time that stands in where it tells none."""
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +80,30 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return call_key(self.log, self.n, self.block)
 
 
+class Gathering:
+    """Calls of one log or of many that are looked at together; their pairings wait for `seen`."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.made: list[Made] = []
+        self.answers: list[Answer] = []
+        self.pairings: dict[str, Pairing] = {}
+
+    def seen(self) -> list[Seen]:
+        """Return the calls that were answered, in the order of their answers; what waits is with its pairing."""
+        if not self.made and not self.answers:
+            return []
+        made, said = self.made, _said(self.made, self.answers)
+        prints = fingerprint.of_calls((one[2].tool, one[2].args, one[3]) for one in made)
+        for pairing in self.pairings.values():
+            pairing.waiting |= {
+                clean(call): _open(made[at], said[at], prints[at])
+                for call, at in pairing.new.items()
+            }
+            pairing.new = {}
+        return [_seen(one, made, said, prints) for one in self.answers]
+
+
 class Pairing:
     """One log: who speaks in it, and which calls are open."""
 
@@ -86,6 +113,8 @@ class Pairing:
         self.session = session
         self.project = project
         self.waiting: dict[str, Open] = {}
+        self.new: dict[str, int] = {}
+        """Calls of a `Gathering` that have no result yet, by their place in it."""
         self._told = False
 
     def place(self, session: str, project: str) -> None:
@@ -99,39 +128,38 @@ class Pairing:
         """
         return self.feed_many([(record, rows, after, now)])
 
-    def feed_many(self, batch: Iterable[tuple[Record, Rows, Label, int]]) -> list[Seen]:
+    def feed_many(self, batch: Iterable[Heard]) -> list[Seen]:
         """Return the calls that a batch of records answers: as `feed` of each, at a third of the cost."""
-        made: list[Made] = []
-        new: dict[str, int] = {}
-        answers: list[Answer] = []
+        together = Gathering()
+        self.gather(together, batch)
+        return together.seen()
+
+    def gather(self, together: Gathering, batch: Iterable[Heard]) -> None:
+        """Pair a batch of records into what is looked at together."""
+        together.pairings[self.log] = self
+        made, answers, new, waiting = together.made, together.answers, self.new, self.waiting
+        log, session, project = self.log, self.session, self.project
         for record, rows, after, now in batch:
-            if not self._told and record.about is not None:
+            if record.about is not None and not self._told:
                 self._hear(record)
+                session, project = self.session, self.project
             for item, label in rows:
                 if type(item) is Called and (call := item.call) is not None and not item.hosted:
-                    if self.waiting:
-                        self.waiting.pop(clean(call), None)
+                    if waiting:
+                        waiting.pop(clean(call), None)
                     new[call] = len(made)
-                    made.append((record.n, record.ts, item, self.project, label))
+                    made.append((record.n, record.ts, item, project, label))
             for one in record.items:
-                if type(one) is Returned and (found := self._called(one.call, new)) is not None:
-                    if one.ok is None and one.told is None:
-                        continue  # answered, and nobody can say how
-                    at, whose = record.ts, (self.session, self.project)
-                    answers.append((found, one, after, at, now, *whose))
-        if not made and not answers:
-            return []
-        said = _said(made, answers)
-        self.waiting |= {clean(call): _open(made[at], said[at]) for call, at in new.items()}
-        return [self._seen(one, made, said) for one in answers]
-
-    def _called(self, name: str | None, new: dict[str, int]) -> int | Open | None:
-        """Take out the open call of that name: of the batch's, else of those that waited before it."""
-        if name is None:
-            return None
-        if (call := new.pop(name, None)) is not None or not self.waiting:
-            return call
-        return self.waiting.pop(clean(name), None)
+                if type(one) is not Returned or (name := one.call) is None:
+                    continue
+                found: int | Open | None = new.pop(name, None)
+                if found is None:
+                    found = waiting.pop(clean(name), None) if waiting else None
+                    if found is None:
+                        continue
+                if one.ok is None and one.told is None:
+                    continue  # answered, and nobody can say how
+                answers.append((found, one, after, record.ts, now, log, session, project))
 
     def _hear(self, record: Record) -> None:
         if record.about is not None and not self._told:
@@ -139,29 +167,29 @@ class Pairing:
             self.project = clean(record.about.project or self.project)
             self._told = record.about.session is not None and record.about.project is not None
 
-    def _seen(self, answer: Answer, made: Sequence[Made], said: Sequence[str]) -> Seen:
-        call, result, after, at, now, session, project = answer
-        if isinstance(call, int):
-            n, called_at, item, own, label = made[call]
-            block, tool, about = item.block, item.tool, said[call]
-            same = fingerprint.of_call(tool, item.args, own)
-            tool = tool if tool.isascii() else clean(tool)
-        else:
-            n, block, tool, about, same, called_at, label = msgspec.structs.astuple(call)
-        ok = result.ok
-        if ok:
-            text = ""
-            about = "" if only_looks(tool) else about
-        else:
-            asked = ok is False or (shell_like(tool) and not shows(about))
-            text = told(result.told) if asked else ""
-        if at is None:
-            at = now if called_at is None else called_at
-        # Positional: these are made by the million.
-        return Seen(
-            self.log, n, block, session, project, tool, about, same, at, OUTCOMES[ok], text,
-            label if label == after else label.join(after),
-        )  # fmt: skip
+
+def _seen(answer: Answer, made: Sequence[Made], said: Sequence[str], prints: Sequence[str]) -> Seen:
+    call, result, after, at, now, log, session, project = answer
+    if isinstance(call, int):
+        n, called_at, item, _, label = made[call]
+        block, tool, about, same = item.block, item.tool, said[call], prints[call]
+        tool = tool if tool.isascii() else clean(tool)
+    else:
+        n, block, tool, about, same, called_at, label = msgspec.structs.astuple(call)
+    ok = result.ok
+    if ok:
+        text = ""
+        about = "" if only_looks(tool) else about
+    else:
+        asked = ok is False or (shell_like(tool) and not shows(about))
+        text = told(result.told) if asked else ""
+    if at is None:
+        at = now if called_at is None else called_at
+    # Positional: these are made by the million.
+    return Seen(
+        log, n, block, session, project, tool, about, same, at, OUTCOMES[ok], text,
+        label if label == after else label.join(after),
+    )  # fmt: skip
 
 
 def call_key(log: str, n: int, block: int) -> str:
@@ -180,22 +208,22 @@ def _said(made: Sequence[Made], answers: Sequence[Answer]) -> list[str]:
 
     Most calls only look and go well: nothing ever reads what those were about, so of them it is "".
     """
-    idle = {
-        one[0]
-        for one in answers
-        if one[1].ok and type(one[0]) is int and only_looks(made[one[0]][2].tool)
-    }
-    given = [
-        "" if number in idle else _given(item.tool, item.args)
+    idle = {one[0] for one in answers if one[1].ok and type(one[0]) is int}
+    wanted = [
+        number
         for number, (_, _, item, _, _) in enumerate(made)
+        if not (number in idle and only_looks(item.tool))
     ]
-    return [text and short(text) for text in redact.secrets_many(given)]
+    given = [_given(made[number][2].tool, made[number][2].args) for number in wanted]
+    said = [""] * len(made)
+    for number, text in zip(wanted, redact.secrets_many(given), strict=True):
+        said[number] = short(text)
+    return said
 
 
-def _open(made: Made, said: str) -> Open:
+def _open(made: Made, said: str, same: str) -> Open:
     """Return a call as it waits."""
-    n, at, item, project, label = made
-    same = fingerprint.of_call(item.tool, item.args, project)
+    n, at, item, _, label = made
     return Open(n, item.block, clean(item.tool), said, same, at, label)
 
 

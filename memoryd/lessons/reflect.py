@@ -4,10 +4,12 @@ In: a failed call with its first error line, code and hint. Out: a new lesson, o
 stale or archived one that its error wakes up, or one that replaces it. What reaches the text is redacted.
 """
 
+from collections.abc import Collection
+
 import apsw
 import msgspec
 
-from memoryd.lessons import row, settings
+from memoryd.lessons import calls, row, settings
 from memoryd.lessons.failure import Failure, shell_like
 from memoryd.lessons.pairing import Seen
 from memoryd.lessons.row import Lesson
@@ -41,15 +43,29 @@ def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: st
     for lesson in known:
         if seen.label.covers(lesson.label) and lesson.status == "active":
             _count_again(connection, seen, error)
-            return _retell(connection, lesson, _lesson(seen, failure, error))
+            return _retell(connection, lesson, taught(seen, failure, error))
     here = [lesson for lesson in known if lesson.label == seen.label]
     if not here:
-        return row.insert_silent(connection, _lesson(seen, failure, error))
+        return row.insert_silent(connection, taught(seen, failure, error))
     if here[0].staled_session == seen.session:
         return here[0]  # it went stale over this very session; only another one can call it back
     if here[0].against:
-        return _replace(connection, here[0], _lesson(seen, failure, error))
+        return _replace(connection, here[0], taught(seen, failure, error))
     return _revive(connection, here[0], seen)
+
+
+def known(connection: apsw.Connection, errors: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of errors, each a project and a fingerprint, of which there may be a lesson at any label."""
+    asked = msgspec.json.encode(list(errors))
+    if calls.NUL in asked:
+        return set(errors)
+    found = connection.execute(
+        "SELECT e.value ->> 0 AS project, e.value ->> 1 AS error FROM json_each(?) AS e WHERE EXISTS "
+        "(SELECT 1 FROM lesson WHERE type = 'error' AND origin = 'reflector' AND status <> 'superseded' "
+        "AND lesson.project = e.value ->> 0 AND fingerprint = e.value ->> 1)",
+        (asked.decode(),),
+    )
+    return {(str(project), str(error)) for project, error in found}
 
 
 def _count_again(connection: apsw.Connection, seen: Seen, error: str) -> None:
@@ -98,7 +114,8 @@ def _replace(connection: apsw.Connection, old: Lesson, new: Lesson) -> Lesson:
     return row.insert_silent(connection, new)
 
 
-def _lesson(seen: Seen, failure: Failure, error: str) -> Lesson:
+def taught(seen: Seen, failure: Failure, error: str) -> Lesson:
+    """Return the lesson that a failure teaches where there is none of its error yet; it is not written down."""
     suggestion = failure.hint or GENERIC[failure.kind]
     return Lesson(
         id=row.new_id(seen.at, "error", seen.key, error),

@@ -4,6 +4,7 @@ In: a connection. Out: `Lesson`. Nothing else maps a row, so that confidence nev
 """
 
 import hashlib
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -75,6 +76,7 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 COLUMNS = Lesson.__struct_fields__
 _SELECT = "SELECT " + ", ".join(f"lesson.{name}" for name in COLUMNS) + " FROM lesson "
 _INSERT = f"INSERT INTO lesson({', '.join((*COLUMNS[1:], 'words'))}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_INSERT_AT = f"INSERT INTO lesson({', '.join((*COLUMNS, 'words'))}) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
 _given = attrgetter(*COLUMNS[1:])
 
 
@@ -117,6 +119,25 @@ def insert_silent(connection: apsw.Connection, lesson: Lesson) -> Lesson:
     """
     connection.execute(_INSERT, (*_given(lesson), 0))
     return msgspec.structs.replace(lesson, row=connection.last_insert_rowid())
+
+
+def insert_many(connection: apsw.Connection, lessons: Sequence[Lesson]) -> None:
+    """Write lessons and their words, in order. Raises: apsw.ConstraintError."""
+    if not lessons:
+        return
+    first = 1 + int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
+    places = [
+        (row, one.content, (one.project, one.level, int(one.untrusted)))
+        for row, one in enumerate(lessons, first)
+    ]
+    lengths = words.put_many(connection, places)
+    connection.executemany(
+        _INSERT_AT,
+        [
+            (row, *_given(one), length)
+            for (row, _, _), one, length in zip(places, lessons, lengths, strict=True)
+        ],
+    )
 
 
 def insert(connection: apsw.Connection, lesson: Lesson) -> Lesson:

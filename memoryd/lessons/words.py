@@ -8,7 +8,7 @@ log(1 + (N - df + 0.5) / (df + 0.5)), which stays above 0 and tells rare from co
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import log
 from typing import NamedTuple
 
@@ -36,6 +36,10 @@ _COMMON_FROM, _MOST_COMMON = 50, 1_000
 """From so many lessons on, a word in more than half of them is used only where no rarer one is found; likewise
 one in more than a thousand: that is as far as anybody counts."""
 
+
+_SHARED: dict[str, Counter[str]] = {}
+"""Lines that many lessons end with, and their stems: suggestions."""
+_MOST_SHARED, _MOST_LINES = 200, 500
 
 Place = tuple[str, int, int]
 """Where postings lie: project, level, untrusted."""
@@ -86,12 +90,13 @@ def put(connection: apsw.Connection, row: int, counts: Counter[str], place: Plac
     )
 
 
-def _part(connection: apsw.Connection, place: Place, length: int) -> int:
-    """Return the number of a part, one lesson and its words added to it."""
+def _part(connection: apsw.Connection, place: Place, length: int, lessons: int = 1) -> int:
+    """Return the number of a part, some lessons and their words added to it."""
     found = connection.execute(
-        "INSERT INTO part(project, level, untrusted, lessons, words) VALUES (?, ?, ?, 1, ?) "
-        "ON CONFLICT DO UPDATE SET lessons = lessons + 1, words = words + excluded.words RETURNING part",
-        (*place, length),
+        "INSERT INTO part(project, level, untrusted, lessons, words) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET lessons = lessons + excluded.lessons, words = words + excluded.words "
+        "RETURNING part",
+        (*place, lessons, length),
     )
     return int(found.get)
 
@@ -109,26 +114,59 @@ def write(connection: apsw.Connection, row: int) -> None:
 
 
 def write_missing(connection: apsw.Connection) -> int:
-    """Write the postings of all lessons that have none, in the order in which they lie; return how many.
-
-    A word at a time over many lessons costs half of a lesson at a time.
-    """
-    found = list(
-        connection.execute(
+    """Write the postings of all lessons that have none; return how many."""
+    found = [
+        (int(row), str(content), (str(project), int(level), int(untrusted)))
+        for row, content, project, level, untrusted in connection.execute(
             "SELECT row, content, project, level, untrusted FROM lesson WHERE words = 0"
         )
+    ]
+    lengths = put_many(connection, found)
+    connection.executemany(
+        "UPDATE lesson SET words = ? WHERE row = ?",
+        [(length, row) for (row, _, _), length in zip(found, lengths, strict=True)],
     )
-    postings: list[tuple[str, int, int, int, int]] = []
-    lengths: list[tuple[int, int]] = []
-    for row, content, *place in found:
-        counts = counted(connection, str(content))
-        length = max(1, counts.total())
-        part = _part(connection, (place[0], place[1], place[2]), length)
-        postings += [(t, part, row, n, length) for t, n in counts.items() if t not in _UNASKED]
-        lengths.append((length, row))
-    connection.executemany("INSERT INTO posting VALUES (?, ?, ?, ?, ?)", sorted(postings))
-    connection.executemany("UPDATE lesson SET words = ? WHERE row = ?", lengths)
     return len(found)
+
+
+def put_many(connection: apsw.Connection, lessons: Sequence[tuple[int, str, Place]]) -> list[int]:
+    """Write the postings of lessons that have none, by row, text and place; return the length of each text.
+
+    They are written in the order in which they lie: a word at a time over many lessons costs half of a lesson
+    at a time.
+    """
+    counts = [_counts(connection, content) for _, content, _ in lessons]
+    lengths = [max(1, sum(one.values())) for one in counts]
+    sums: dict[Place, tuple[int, int]] = {}
+    for (_, _, place), length in zip(lessons, lengths, strict=True):
+        number, words = sums.get(place, (0, 0))
+        sums[place] = number + 1, words + length
+    parts = {
+        place: _part(connection, place, words, number) for place, (number, words) in sums.items()
+    }
+    postings = [
+        (term, parts[place], row, count, length)
+        for (row, _, place), found, length in zip(lessons, counts, lengths, strict=True)
+        for term, count in found.items()
+        if term not in _UNASKED
+    ]
+    postings.sort()
+    connection.executemany("INSERT INTO posting VALUES (?, ?, ?, ?, ?)", postings)
+    return lengths
+
+
+def _counts(connection: apsw.Connection, content: str) -> dict[str, int]:
+    """Return the same as `counted`; the last line of an observed lesson is one of a few hundred."""
+    head, _, last = content.rpartition("\n")
+    if not head or len(last) > _MOST_SHARED:
+        return counted(connection, content)
+    if (shared := _SHARED.get(last)) is None:
+        if len(_SHARED) >= _MOST_LINES:
+            _SHARED.clear()
+        shared = _SHARED[last] = counted(connection, last)
+    counts = shared.copy()
+    counts.update(tokens(connection, head))
+    return counts
 
 
 def erase(connection: apsw.Connection, row: int) -> None:

@@ -105,14 +105,14 @@ def arguments(args: object) -> object:
     Call it before the keys are dropped. A flag (`["--token", "x"]`) and a name (`{"name": "API_KEY",
     "value": "x"}`) tell like a key. What stands inside longer texts is left to `secrets`.
     """
+    if type(args) is dict and _plain(args):
+        return args  # nearly every call's
     if isinstance(args, Mapping):
         return _object(args)
     return _list(args) if isinstance(args, list) else args
 
 
 def _object(args: Mapping[str, object]) -> object:
-    if _plain(args):
-        return args
     named = args.get("name", args.get("key"))
     masked: dict[str, object] = {}
     changed = False

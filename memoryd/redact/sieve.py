@@ -77,6 +77,18 @@ def held(texts: list[str], needles: Mapping[bytes, str]) -> dict[int, list[str]]
     return found
 
 
+def holding(encoded: list[bytes], needle: bytes) -> list[int]:
+    """Return the indices of those texts, without NUL or newline, that hold `needle`, in this very case."""
+    find = _search_in(_BETWEEN.join(encoded))
+    at = find(needle, 0)
+    ends = [*accumulate(len(one) + 1 for one in encoded)] if at >= 0 else []
+    found: list[int] = []
+    while at >= 0:
+        found.append(row := bisect_right(ends, at))
+        at = find(needle, ends[row])
+    return found
+
+
 def _some(texts: list[str], needles: Mapping[bytes, str]) -> Iterator[tuple[int, str]]:
     try:
         encoded = [*map(str.encode, texts)]

@@ -9,7 +9,7 @@ kill, a full queue, a database that is new) is read again from the log, up to wh
 comes to rest is told by times that stand in its log, so that a backlog and a live session come to the same.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -22,22 +22,21 @@ from memoryd import db
 from memoryd.errors import MemorydError
 from memoryd.index import Known, Settings
 from memoryd.index.forgetting import Erased
-from memoryd.index.heard import Heard, Told
+from memoryd.index.heard import Told
 from memoryd.index.retelling import again
 from memoryd.index.table import LIVE
 from memoryd.labels import Label
 from memoryd.lessons import forget as forgetting
 from memoryd.lessons import raising, retention, settlement, store, words
-from memoryd.lessons.observe import load, observe_many, save
-from memoryd.lessons.pairing import Pairing, Rows, clean
-from memoryd.records import Record
+from memoryd.lessons.pairing import Heard, Pairing, clean
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
 from memoryd.serve.quiet import Quiet
+from memoryd.serve.together import Lesson, rest
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
-_MOST_PAIRINGS, _MOST_AT_ONCE, TOGETHER = 64, 20, 4_000
+_MOST_AT_ONCE, TOGETHER = 20, 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
@@ -64,7 +63,7 @@ class Learner:
         self._queue: deque[Told | Snapshot] = deque()
         self._now: Iterator[Told] = iter(())
         self._places = naming.read(connection)
-        self._pairings: OrderedDict[str, Pairing] = OrderedDict()
+        self._lesson = Lesson(connection)
         self.quiet = Quiet(connection, self.idle_after)
         """Who may come to rest; to be told where others write into the database."""
         self._stumbled: set[int] = set()
@@ -112,6 +111,7 @@ class Learner:
         """Let sessions that have been quiet for long come to rest; return the seconds until the next may."""
         if not self._looked:
             return None  # when a session's log was written last is not known before the first look
+        self.quiet.touched(self._lesson.news)
         ripe = self.quiet.ripe(now, _MOST_AT_ONCE)
         left = self.quiet.due()
         done = left is None or left > now  # none goes before it has come to rest
@@ -144,7 +144,7 @@ class Learner:
     def rest(self, session: str, now: int, *, ended: bool) -> None:
         """Let a session come to rest because somebody says so."""
         with db.transaction(self.connection):
-            self._rest(session, now, ended=ended)
+            rest(self.connection, session, now, ended=ended)
 
     def forget(self, erased: Erased, *, dry: bool) -> dict[str, int]:
         """Delete what was learned from records that are forgotten, or (`dry`) count it; return how many went.
@@ -209,8 +209,13 @@ class Learner:
 
     def _stands(self, place: Place, told: Told) -> bool:
         """Say whether a batch that was learned from before is still what it was."""
-        last = naming.last_call(self.connection, place.name)
+        last = self._last_call(place)
         return last is None or naming.stands(last, told)
+
+    def _last_call(self, place: Place) -> naming.LastCall | None:
+        """Return the last call of a log that is learned from; those that were taken are learned from first."""
+        self._lesson.end()
+        return naming.last_call(self.connection, place.name)
 
     def _behind(self, key: int, known: Known) -> bool:
         return known.state == LIVE and known.records != self.progress(key)
@@ -218,7 +223,7 @@ class Learner:
     def _again(self, key: int, known: Known) -> Iterator[Told]:
         """Yield what a log holds from its first record; nothing where it cannot be read."""
         place = self._places.get(key)
-        last = None if place is None else naming.last_call(self.connection, place.name)
+        last = None if place is None else self._last_call(place)
         anew = place is not None and known.records < place.n
         try:
             for told in again(self.settings, key, known):
@@ -250,6 +255,7 @@ class Learner:
                     size += len(told.heard)
                     alone = self._alone > 0 or size >= TOGETHER
                     told = None if alone else self._take()
+                self._lesson.save()
                 words.write_missing(self.connection)
         except MemorydError:
             self._forget()
@@ -272,55 +278,58 @@ class Learner:
 
     def _learn(self, told: Told) -> None:
         """Learn from one batch; in the transaction of its progress."""
-        place, pairing = self._begin(told)
+        known = self._places.get(told.key)
+        if told.excluded:
+            self._lesson.end()
+            naming.forget(self.connection, told.key, self.settings.home)
+        if known is None or told.anew:
+            self._lesson.end_before(
+                told
+            )  # by its calls a log is known again that was another, or elsewhere
+        place = naming.place(self.connection, told, known, self._logs)
         if not told.excluded:
+            pairing = self._lesson.pairing(place.name, new=known is None and not place.n)
             self._feed(told, place, pairing)
             place = Place(place.name, max(place.n, told.end))
-            save(self.connection, pairing, place.n)
+            self._lesson.done(place.name, place.n)
         self._places[told.key] = place
 
     def _forget(self) -> None:
         """Forget what was rolled back."""
-        self._pairings.clear()
+        self._lesson = Lesson(self.connection)
         self._twice.clear()
         self._now = iter(())
         self._places = naming.read(self.connection)
         self.quiet.unsure()
 
-    def _begin(self, told: Told) -> tuple[Place, Pairing]:
-        """Return where a batch goes on, and its log's open calls."""
-        known = self._places.get(told.key)
-        if told.excluded:
-            naming.forget(self.connection, told.key, self.settings.home)
-        place = naming.place(self.connection, told, known, self._logs)
-        if (pairing := self._pairings.pop(place.name, None)) is None:
-            pairing = Pairing(place.name, place.name)
-            load(self.connection, pairing)
-        self._pairings[place.name] = pairing
-        if len(self._pairings) > _MOST_PAIRINGS:
-            self._pairings.popitem(last=False)
-        return place, pairing
-
     def _feed(self, told: Told, place: Place, pairing: Pairing) -> None:
-        """Observe each call that the batch answers, and let the session rest where it does."""
+        """Hear each call that the batch answers, and let the session rest where it does."""
+        lesson, pause, written = self._lesson, self.idle_after, told.written
         if told.first < place.n:
+            lesson.end()
             self._raise(told, place)
-        lesson = _Lesson(self, pairing, naming.before(place.name))
+        batch: list[Heard] = []
+        session: str | None = None
+        project: str | None = None
         for heard in told.heard:
-            record, ts, last = heard.record, heard.record.ts, heard.before
+            record, before = heard.record, heard.before
             if record.n < place.n:
                 continue
-            if ts is not None and (last is None or ts - last > self.idle_after):
-                lesson.end()
-                self._rested(clean(heard.session), ts)
-            last = last if ts is None else max(ts, last or ts)
-            now = last or told.written + record.n  # without times, by their order
-            lesson.add(heard, now)
+            ts = record.ts
+            if ts is not None and (before is None or ts - before > pause):
+                lesson.add(pairing, batch)
+                lesson.quiet(clean(heard.session), ts, pause)
+            if heard.session is not session or heard.project is not project:
+                lesson.add(pairing, batch)
+                session, project = heard.session, heard.project
+                pairing.place(session, project or "")
+            batch.append((record, heard.rows, heard.after, before or written + record.n))
             if record.rest is not None:
-                lesson.end()
-                self._rest(pairing.session, ts or now, ended=record.rest == "end")
-        lesson.end()
-        self.quiet.written(pairing.session, told.written)
+                lesson.add(pairing, batch)
+                now = ts or before or written + record.n
+                lesson.rest(pairing.session, now, ended=record.rest == "end")
+        lesson.add(pairing, batch)
+        self.quiet.written(pairing.session, written)
 
     def _raise(self, told: Told, place: Place) -> None:
         """Raise what is known of a log's calls to the labels that a second reading gives them."""
@@ -342,51 +351,7 @@ class Learner:
         if told.end >= place.n:
             self._twice.pop(place.name, None)
 
-    def _rested(self, session: str, now: int) -> None:
-        """Let a session rest that was quiet for long before `now`."""
-        found = self.connection.execute("SELECT last_at FROM session WHERE id = ?", (session,)).get
-        if found is not None and now - int(found) > self.idle_after:
-            self._rest(session, int(found) + self.idle_after, ended=False)
-
-    def _rest(self, session: str, now: int, *, ended: bool) -> None:
-        """Settle a session that has had news since it rested last, or that has ended."""
-        found = self.connection.execute(
-            "SELECT idle_at IS NULL OR idle_at < last_at, last_at, ended FROM session WHERE id = ?",
-            (session,),
-        ).get
-        if found is not None and (found[0] or (ended and not found[2])):
-            settlement.rest(self.connection, session, max(now, int(found[1])), ended=ended)
-
 
 def _above(since: int, opened: frozenset[tuple[int, int]], n: int, block: int, at: int) -> bool:
     """Say whether a call, or its result, stands above `max_class` since record `since`."""
     return n >= since or (n, block) in opened
-
-
-class _Lesson:
-    """Records of one log that are learned from together, as long as it is one session that speaks."""
-
-    def __init__(self, learner: Learner, pairing: Pairing, before: str | None) -> None:
-        self._connection, self._quiet = learner.connection, learner.quiet
-        self._pairing, self._before = pairing, before
-        self._heard: list[tuple[Record, Rows, Label, int]] = []
-        self._whose: tuple[str, str | None] | None = None
-
-    def add(self, heard: Heard, now: int) -> None:
-        """Take a record; `now` stands in where it tells no time."""
-        whose = (heard.session, heard.project)
-        if whose != self._whose:
-            self.end()
-            self._pairing.place(heard.session, heard.project or "")
-            self._whose = whose
-        self._heard.append((heard.record, heard.rows, heard.after, now))
-
-    def end(self) -> None:
-        """Observe the calls that were answered."""
-        seen = self._pairing.feed_many(self._heard)
-        self._heard.clear()
-        if self._before is not None:
-            seen = [one for one in seen if not naming.known(self._connection, self._before, one)]
-        if seen:
-            observe_many(self._connection, seen, later=True)
-            self._quiet.touched([one.session for one in seen])

@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from memoryd.index import Known
-from memoryd.index.heard import Told
+from memoryd.index.heard import Heard, Told
 from memoryd.lessons import calls
 from memoryd.lessons import forget as forgetting
 from memoryd.lessons.fingerprint import of_call
@@ -113,18 +113,25 @@ def _moved(
     connection: apsw.Connection, told: Told, logs: Callable[[], dict[int, Known]]
 ) -> str | None:
     """Return the name of the log that this one was under another path, by its first call."""
+    if (first := first_call(told)) is None:
+        return None
+    heard, item = first
+    print_ = of_call(item.tool, item.args, clean(heard.project or ""))
+    found = connection.execute(
+        "SELECT log FROM call WHERE session = ? AND n = ? AND block = ? AND fingerprint = ?",
+        (clean(heard.session), heard.record.n, item.block, print_),
+    )
+    names = [str(name) for (name,) in found]
+    there = logs() if names else {}
+    return next((n for n in names if (key := _key(n)) is not None and key not in there), None)
+
+
+def first_call(told: Told) -> tuple[Heard, Called] | None:
+    """Return the first call of a batch by which its log is known again, and the record that it stands in."""
     for heard in told.heard:
         for item in heard.record.items:
             if isinstance(item, Called) and item.call is not None and not item.hosted:
-                print_ = of_call(item.tool, item.args, clean(heard.project or ""))
-                found = connection.execute(
-                    "SELECT log FROM call WHERE session = ? AND n = ? AND block = ? AND fingerprint = ?",
-                    (clean(heard.session), heard.record.n, item.block, print_),
-                )
-                names = [str(name) for (name,) in found]
-                there = logs() if names else {}  # a copy of the list of all logs
-                gone = (n for n in names if (key := _key(n)) is not None and key not in there)
-                return next(gone, None)
+                return heard, item
     return None
 
 

@@ -7,7 +7,6 @@ written to it. One thread.
 """
 
 import heapq
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import apsw
@@ -40,9 +39,10 @@ class Quiet:
         if at > self._written.get(session, 0):
             self._written[session] = at
 
-    def touched(self, sessions: Sequence[str]) -> None:
-        """Take that these sessions had news."""
-        self._touched.update(sessions)
+    def touched(self, sessions: set[str]) -> None:
+        """Take over the sessions that had news; the set is emptied."""
+        self._touched |= sessions
+        sessions.clear()
 
     def unsure(self) -> None:
         """Take that others may have written to the table, or that what was written was taken back."""

@@ -70,6 +70,7 @@ class Server:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Accept and serve until `stop`, or until cancelled."""
+        self.traffic.stopping = False
         with self._serving:
             async with trio.open_nursery() as connections:
                 with self._accepting:

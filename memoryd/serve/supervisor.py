@@ -9,7 +9,8 @@ import os
 import socket
 import stat
 import threading
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Self
 
 import structlog
 import trio
@@ -20,7 +21,7 @@ from memoryd.errors import ConfigError
 FIRST_FD = 3
 """Where the sockets start that are handed over (SD_LISTEN_FDS_START)."""
 EXTEND_S, MOST_EXTENDED_S = 5.0, 1_800.0
-"""How often a long start is told of, and for how long a start may go on in all."""
+"""How often a long start or change is told of, and for how long it may go on in all."""
 STATE_S = 10.0
 _LISTEN = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
@@ -37,22 +38,43 @@ def tell(what: str) -> None:
         manager.sendto(what.encode(), address)
 
 
-@contextlib.contextmanager
-def starting() -> Iterator[Callable[[], None]]:
-    """Ask for more time while a start takes long, as a migration may; what is yielded ends it."""
-    ready = threading.Event()
+class Patience:
+    """Asks for more time while nothing is served yet, as in a migration, or not for the moment.
 
-    def extend() -> None:
-        for _ in range(int(MOST_EXTENDED_S / EXTEND_S)):
-            if ready.wait(EXTEND_S):
-                return
-            tell(f"EXTEND_TIMEOUT_USEC={int(EXTEND_S * 4e6)}\nSTATUS=starting")
+    A manager that wants to be told that all is well hears it meanwhile, though nobody can be asked:
+    what is waited for is a write that goes on, and `MOST_EXTENDED_S` is the end of it.
+    """
 
-    threading.Thread(target=extend, name="starting", daemon=True).start()
-    try:
-        yield ready.set
-    finally:
-        ready.set()
+    def __init__(self) -> None:
+        self._served = threading.Event()
+        self._served.set()
+
+    def begin(self, state: str) -> None:
+        """Ask from now on, saying what goes on, until `end`."""
+        self._served = threading.Event()
+        threading.Thread(target=_ask, args=(self._served, state), name=state, daemon=True).start()
+
+    def end(self) -> None:
+        """Ask no more: questions are answered, or it is over."""
+        self._served.set()
+
+    def __enter__(self) -> Self:
+        """Begin with the start of the daemon."""
+        self.begin("starting")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ask no more."""
+        self.end()
+
+
+def _ask(served: threading.Event, state: str) -> None:
+    alive = "WATCHDOG=1\n" if _watched() else ""
+    every = min(EXTEND_S, _watched() or EXTEND_S)
+    for _ in range(int(MOST_EXTENDED_S / every)):
+        if served.wait(every):
+            return
+        tell(f"{alive}EXTEND_TIMEOUT_USEC={int(every * 4e6)}\nSTATUS={state}")
 
 
 def handed_over(env: MutableMapping[str, str]) -> list[socket.socket]:
@@ -75,11 +97,8 @@ async def watchdog(alive: Callable[[], Awaitable[None]]) -> None:
     `alive` may take until the next time; when it does not return or raises, nothing is told, and the manager
     ends what only seems to run.
     """
-    wanted, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
-    if not wanted.isdecimal() or int(wanted) == 0 or pid not in ("", str(os.getpid())):
-        return
-    every = int(wanted) / 2e6
-    while True:
+    every = _watched()
+    while every:
         began = trio.current_time()
         try:
             with trio.fail_after(every):
@@ -105,6 +124,14 @@ async def report(state: Callable[[], str]) -> None:
 def reloading() -> None:
     """Tell that a new configuration is taken over; `READY=1` ends it."""
     tell(f"RELOADING=1\nMONOTONIC_USEC={int(clock.monotonic() * 1e6)}")
+
+
+def _watched() -> float:
+    """Return how often the manager wants to hear that all is well, in seconds; 0: it does not."""
+    wanted, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not wanted.isdecimal() or pid not in ("", str(os.getpid())):
+        return 0.0
+    return int(wanted) / 2e6
 
 
 def _taken(number: int) -> socket.socket:

@@ -1,6 +1,8 @@
 """A backup through a real daemon, restored onto an empty state folder: the same answers, and no more."""
 
 import json
+import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from memoryd.lessons import store
 from tests.support.classroom import Script, text
 from tests.support.daemon import Daemon
 from tests.support.modes import too_wide
+from tests.support.mounts import inside, needs_mounts
 from tests.support.running import BXCTL
 
 CONFIG = """
@@ -266,3 +269,22 @@ def test_a_backup_cut_short_is_none_and_a_restore_cut_short_can_be_repeated(
     with pytest.raises(IOFailed, match="no whole backup"):
         restore(tmp_path / "copy", again, None)
     assert not again.exists()
+
+
+@needs_mounts
+def test_a_mount_point_is_refused_with_what_to_do(user_home: Path, tmp_path: Path) -> None:
+    state, volume = user_home / "state", tmp_path / "volume"
+    for folder in (state, volume):
+        folder.mkdir(mode=0o700)
+    (state / "key").write_bytes(b"k" * 32)
+    taking.take(Source(state, None, "0"), tmp_path / "copy")
+    env = os.environ | {"HOME": str(user_home), "MEMORYD_HOME": str(volume)}
+    mounting = f"mount -t tmpfs -o size=1m tmpfs {shlex.quote(str(volume))}"
+    restoring = [str(BXCTL), "restore", str(tmp_path / "copy")]
+    done = inside(mounting, restoring, env)
+    assert done.returncode == BadRequest.exit_code
+    assert "is a mount point" in done.stderr
+    assert "set MEMORYD_HOME to a folder below it" in done.stderr
+    env["MEMORYD_HOME"] = str(volume / "memoryd")
+    below = inside(mounting, restoring, env)
+    assert below.returncode == 0, below.stderr

@@ -70,6 +70,20 @@ def test_c08_l10_sighup_takes_a_changed_configuration_over_in_the_same_process(
     assert list((daemon.state / "run").iterdir()) == []
 
 
+def test_what_is_counted_since_the_start_goes_on_over_a_reload(daemon: Daemon) -> None:
+    daemon.start()
+    for _ in range(50):
+        daemon.ask("status")
+    configure(daemon, AGENT)
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.told("RELOADING=1")
+    daemon.told("READY=1")
+    told = daemon.ask("status")
+    assert len(told["sockets"]) == 2
+    assert told["traffic"]["requests"] > 50
+    assert told["traffic"]["connections"] == 1
+
+
 def test_nobody_is_refused_while_a_configuration_is_taken_over(daemon: Daemon) -> None:
     daemon.start()
     path = daemon.state / "run" / "memoryd.sock"

@@ -74,6 +74,9 @@ logs = st.lists(st.tuples(st.lists(items, max_size=5), abouts), max_size=12).map
 )
 
 
+Stored = tuple[Label, dict[str, Label], set[bytes], dict[str, tuple[int, int]]]
+
+
 def stated(own: Own | None) -> Label:
     classes = RULES.classes
     name = None if own is None else own.cls
@@ -136,10 +139,11 @@ def test_12_a_cut_anywhere_with_the_state_kept_changes_nothing(
     for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(log)], strict=True):
         found += folded(log[start:end], trusted, state)
         trail += state.trail
-        kept = msgspec.msgpack.encode((state.label, state.calls, sorted(state.answered)))
-        state = State(
-            *msgspec.msgpack.decode(kept, type=tuple[Label, dict[str, Label], set[bytes]])
+        kept = msgspec.msgpack.encode(
+            (state.label, state.calls, sorted(state.answered), state.places)
         )
+        label, calls, answered, places = msgspec.msgpack.decode(kept, type=Stored)
+        state = State(label, calls, answered, places=places)
     assert (found, trail) == (expected, whole.trail)
     assert (state.label, state.calls, state.answered) == (whole.label, whole.calls, whole.answered)
 
@@ -149,7 +153,7 @@ def test_labels_never_fall_and_every_rise_is_in_the_trail(log: list[Record], tru
     state = begin(RULES)
     found = [RULES.start, *folded(log, trusted, state), state.label]
     assert all(after.covers(before) for before, after in pairwise(found))
-    told = [Label(level, untrusted) for *_, level, untrusted in state.trail]
+    told = [Label(event.level, event.untrusted) for event in state.trail]
     assert reduce(Label.join, told, RULES.start) == state.label
 
 

@@ -10,6 +10,7 @@ from memoryd import config
 from memoryd.arguments import Reading, fold, named, normal
 from memoryd.hints import Hints
 from memoryd.profiles import PROFILES
+from memoryd.records import Called
 from memoryd.rules import Rules
 
 OWNER = """
@@ -65,6 +66,29 @@ tools = st.sampled_from(["Read", "Bash", "shell", "Glob", "apply_patch", "mcp__x
 def test_the_quick_look_changes_no_label(tool: str, args: object) -> None:
     assert QUICK.result(tool, args) == SLOW.result(tool, args)
     assert QUICK.paths(tool, args) == SLOW.paths(tool, args)
+
+
+@given(st.lists(st.tuples(tools, trees, st.booleans()), max_size=20), st.booleans())
+@example(
+    [("Bash", {"command": word}, False) for word in ("ls", "cat 'x\\", "\n.env'", "cu\\\nrl x")]
+    * 3,
+    False,
+)
+@example(
+    [("Read", {"file_path": word}, False) for word in ("a", "É/.e'n'v", "~/plans/x", "$HOME/x")]
+    * 3,
+    True,
+)
+def test_many_calls_at_once_are_worth_what_each_is_alone(
+    asked: list[tuple[str, object, bool]], stated: bool
+) -> None:
+    calls = [Called(0, None, tool, args, hosted) for tool, args, hosted in asked]
+    assert QUICK.of_calls(calls, stated=stated) == [
+        SLOW.hosted(call.tool, call.args)
+        if call.hosted
+        else (SLOW.paths if stated else SLOW.result)(call.tool, call.args)
+        for call in calls
+    ]
 
 
 @given(texts)

@@ -317,18 +317,18 @@ def test_the_trail_tells_every_event_that_raises_with_its_own_label():
     ]
     _, state = run(*items)
     assert state.trail == [
-        (1, 0, "A", True, SECRET, False),
-        (1, 3, "Z", False, SECRET, True),
-        (2, 2, ":hook", None, INTERNAL, False),
-        (3, 5, None, None, PUBLIC, True),
-        (4, 0, None, None, SECRET, True),
+        (1, 0, (0, 1), None, True, SECRET, False, None),
+        (1, 3, None, None, False, SECRET, True, None),
+        (2, 2, None, ":hook", None, INTERNAL, False, None),
+        (3, 5, None, None, None, PUBLIC, True, None),
+        (4, 0, None, None, None, SECRET, True, None),
     ]
 
 
 def test_the_trail_puts_a_link_before_the_records_items():
     state = begin(RULES)
     fold(state, Record(7, 0, [said()], About(link=Link("fork"))), RULES, False)
-    assert state.trail == [(7, -1, None, None, SECRET, True)]
+    assert state.trail == [(7, -1, None, None, None, SECRET, True, None)]
 
 
 class Kin:
@@ -336,6 +336,9 @@ class Kin:
 
     def __init__(self, label):
         self.label, self.asked = label, []
+
+    def met(self, n, about, before):
+        self.asked.append((n, about.link.how, before))
 
     def linked(self, n, link):
         self.asked.append((n, link.how))
@@ -359,4 +362,4 @@ def test_what_other_logs_say_raises_and_is_no_event_of_the_log():
     rows = fold(state, Record(1, 0, items), RULES, False, kin)
     assert [label for _, label in rows] == [LOW, KEY]
     assert state.steps == [(1, *TRUSTED)]
-    assert kin.asked == [(0, "fork"), (1, "Read"), (1, "A")]
+    assert kin.asked == [(0, "fork", LOW), (0, "fork"), (1, "Read"), (1, "A")]

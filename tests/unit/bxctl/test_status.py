@@ -6,7 +6,7 @@ import pytest
 
 from bxctl.layout import plain
 from bxctl.paint import painted
-from bxctl.status import screen
+from bxctl.status_views import screen
 from bxctl.views import sized
 from memoryd.clock import parse_rfc3339
 from memoryd.errors import Unavailable

@@ -11,7 +11,7 @@ import pytest
 from memoryd import db, points
 from memoryd.errors import IOFailed
 from memoryd.index import Counts, building, opening, sweeping
-from memoryd.index.building import HASH_BYTES
+from memoryd.index.building import HASH_BYTES, HOLD_CHARS
 from memoryd.index.process import Progress
 from memoryd.sources import discover
 from tests.support.indexing import lines
@@ -155,17 +155,21 @@ def test_words_are_gathered_in_large_pieces_while_it_is_built_and_in_the_usual_o
     sizes, at = [], []
     real, fill = building._gather, building._fill
     monkeypatch.setattr(
-        building, "_gather", lambda c, s, size: (sizes.append(size), real(c, s, size))
+        building,
+        "_gather",
+        lambda c, s, size, *, merge: (sizes.append(size), real(c, s, size, merge=merge)),
     )
     monkeypatch.setattr(building, "_fill", lambda *args: (at.append(len(sizes)), fill(*args))[1])
     built = build(settings)
-    assert (sizes, at) == ([8 << 20, 1 << 20], [1])
-    assert HASH_BYTES == 8 << 20
+    assert (sizes, at) == ([HASH_BYTES, 1 << 20], [1])
+    assert HASH_BYTES > 2 * HOLD_CHARS == 64 << 20
     connection = db.reader(Path(built.temp))
     kept = [
         connection.execute(f"SELECT v FROM ft_{c}_config WHERE k = 'hashsize'").get
         for c in range(len(settings.classes))
     ]
+    merge = connection.execute("SELECT v FROM ft_0_config WHERE k = 'automerge'").get
+    assert merge == 4
     segments = connection.execute("SELECT count(DISTINCT segid) FROM ft_0_idx").get
     connection.close()
     assert kept == [1 << 20] * len(settings.classes)

@@ -258,14 +258,14 @@ def test_a_log_that_trips_us_up_waits_is_named_and_delays_no_other(world, monkey
 
     write(world.logs / "a.jsonl", *owner("poison"))
     write(world.logs / "b.jsonl", *owner("two"))
-    real = writer.index_record
+    real = writer.index_records
 
-    def index_record(writer_, turn, record):
+    def index_records(writer_, turn, records):
         if turn.log.place.log == "a.jsonl":
             raise KeyError("a fault of ours")
-        real(writer_, turn, record)
+        real(writer_, turn, records)
 
-    monkeypatch.setattr(writer, "index_record", index_record)
+    monkeypatch.setattr(writer, "index_records", index_records)
     with world.index() as index:
         catch_up(index)
         assert b"two" in dumped(index)[0]

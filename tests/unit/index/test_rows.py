@@ -71,6 +71,25 @@ def test_half_a_surrogate_pair_in_a_batch_harms_no_neighbour(connection):
     assert connection.execute("SELECT count(*) FROM row_0").get == 3
 
 
+def test_the_words_of_the_fullest_class_are_written_out_when_all_hold_too_much(connection):
+    """Until then FTS5 keeps them, as far as its own bound lets it."""
+    for c in range(3):
+        connection.execute(f"INSERT INTO ft_{c}(ft_{c}, rank) VALUES ('hashsize', 1000000)")
+    rows = Rows(connection, 3, 1, hold=100)
+    written = []
+    connection.execute("BEGIN")
+    for level, size in ((0, 40), (1, 50), (0, 9), (0, 2), (1, 49), (1, 1), (0, 1)):
+        rows.add(place(len(written)), Label(level, False), "x" * size)
+        rows.flush()
+        found = [
+            connection.execute(f"SELECT count(DISTINCT segid) FROM ft_{c}_idx").get
+            for c in range(2)
+        ]
+        written.append(found)
+    connection.execute("COMMIT")
+    assert written == [[0, 0], [0, 0], [0, 0], [1, 0], [1, 0], [1, 0], [1, 1]]
+
+
 def test_many_rows_are_written_without_being_asked(connection):
     rows = Rows(connection, 3, 1)
     for n in range(4_500):

@@ -72,8 +72,9 @@ def test_a_day_to_the_millisecond_is_one_batch(connection):
 def test_known_tells_of_both_kinds_from_a_record_on(connection):
     calls.put(connection, [seen(1), seen(2, ok=False), seen(3)], {1: ("e", "test")})
     calls.put(connection, [seen(9, log="b")], {})
-    assert calls.known(connection, "a", 2) == {(2, 0), (3, 0)}
-    assert calls.known(connection, "a", 4) == set()
+    assert calls.known(connection, {"a": 2}) == {("a", 2, 0), ("a", 3, 0)}
+    assert calls.known(connection, {"a": 3, "b": 9}) == {("a", 3, 0), ("b", 9, 0)}
+    assert calls.known(connection, {"a": 4, "c": 0}) == set()
     assert calls.at(connection, "a", 2, 0) == f"{2:016x}"
     assert calls.at(connection, "a", 3, 0) == f"{3:016x}"
     assert calls.at(connection, "a", 3, 1) is None

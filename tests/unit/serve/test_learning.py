@@ -18,7 +18,7 @@ from memoryd.labels import Label
 from memoryd.lessons import forget, ledger, retention
 from memoryd.lessons.plan import Ask
 from memoryd.lessons.reader import Reader
-from memoryd.serve import learning
+from memoryd.serve import learning, together
 from tests.support.classroom import START, Classroom, Script
 
 DAY = 86_400_000
@@ -202,7 +202,7 @@ def test_a_full_disk_takes_a_batch_back_and_the_next_look_finds_it(room: Classro
         raise DiskFull("no room left on the device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(learning, "save", full)
+        patched.setattr(together, "save", full)
         with pytest.raises(DiskFull):
             room.study()
     assert room.rows("SELECT count(*) FROM call") == [(0,)]
@@ -213,14 +213,14 @@ def test_a_full_disk_takes_a_batch_back_and_the_next_look_finds_it(room: Classro
 def test_a_log_that_trips_us_up_keeps_no_other_from_being_learned(room: Classroom, monkeypatch):
     room.write("a.jsonl", Script("bad").fail())
     room.write("b.jsonl", Script("good").fail())
-    observe = learning.observe_many
+    write = together.write
 
-    def stumble(connection, seen, **how):
-        if seen[0].session == "bad":
+    def stumble(connection, seens, found, **how):
+        if any(seen.session == "bad" for seen in seens):
             raise KeyError("ours")
-        return observe(connection, seen, **how)
+        return write(connection, seens, found, **how)
 
-    monkeypatch.setattr(learning, "observe_many", stumble)
+    monkeypatch.setattr(together, "write", stumble)
     room.learn()
     assert room.rows("SELECT session FROM call") == [("good",)]
 
@@ -228,14 +228,14 @@ def test_a_log_that_trips_us_up_keeps_no_other_from_being_learned(room: Classroo
 def test_batches_that_were_taken_back_with_a_bad_one_are_learned_from_alone(room, monkeypatch):
     for name in ("a", "bad", "c"):
         room.write(f"{name}.jsonl", Script(name).fail())
-    observe = learning.observe_many
+    write = together.write
 
-    def stumble(connection, seen, **how):
-        if seen[0].session == "bad":
+    def stumble(connection, seens, found, **how):
+        if any(seen.session == "bad" for seen in seens):
             raise KeyError("ours")
-        return observe(connection, seen, **how)
+        return write(connection, seens, found, **how)
 
-    monkeypatch.setattr(learning, "observe_many", stumble)
+    monkeypatch.setattr(together, "write", stumble)
     room.read()
     room.study()
     assert room.rows("SELECT session FROM call ORDER BY session") == [("a",), ("c",)]

@@ -46,7 +46,7 @@ def test_what_is_heard_later_puts_it_off(table):
     quiet.written("a", 50)
     assert (quiet.ripe(49 + IDLE, 5), quiet.due()) == ([], 50 + IDLE)
     news(table, "a", 60)
-    quiet.touched(["a"])
+    quiet.touched({"a"})
     assert quiet.ripe(59 + IDLE, 5) == []
     assert quiet.ripe(60 + IDLE, 5) == [Rested("a", 60)]
 
@@ -57,7 +57,7 @@ def test_news_after_a_rest_and_what_others_write_are_seen(table):
     rest(table, quiet.ripe(10 + IDLE, 5))
     assert quiet.due() is None
     news(table, "a", 2_000)
-    quiet.touched(["a"])
+    quiet.touched({"a"})
     assert quiet.due() == 2_000 + IDLE
     news(table, "b", 5)
     assert quiet.due() == 2_000 + IDLE

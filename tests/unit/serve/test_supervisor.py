@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -98,11 +99,29 @@ def test_l13_a_manager_that_cannot_be_reached_is_no_fault(monkeypatch, address: 
 
 def test_l12_a_long_start_asks_for_more_time(told, monkeypatch) -> None:
     monkeypatch.setattr(supervisor, "EXTEND_S", 0.001)
-    with supervisor.starting() as ready:
-        while not (heard := told()):
-            os.sched_yield()
-        ready()
-    assert heard[0] == "EXTEND_TIMEOUT_USEC=4000\nSTATUS=starting"
+    with supervisor.Patience():
+        assert first(told) == "EXTEND_TIMEOUT_USEC=4000\nSTATUS=starting"
+
+
+def test_l05_a_manager_that_watches_hears_that_a_long_change_goes_on_until_it_is_over(
+    told, monkeypatch
+) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "2000")
+    patience = supervisor.Patience()
+    patience.begin("changing")
+    assert first(told) == "WATCHDOG=1\nEXTEND_TIMEOUT_USEC=4000\nSTATUS=changing"
+    patience.end()
+    for asking in threading.enumerate():
+        if asking.name == "changing":
+            asking.join()
+    told()
+    assert told() == []
+
+
+def first(told) -> str:
+    while not (heard := told()):
+        os.sched_yield()
+    return heard[0]
 
 
 @pytest.mark.parametrize(("fds", "pid", "taken"), [("1", "1", 0), ("0", "own", 0), ("", "", 0)])

@@ -1,0 +1,136 @@
+"""Records of many logs that are learned from together: each thing that can be done once for all is done once.
+
+In: paired records, log by log, and where a session comes to rest between them; an open transaction. Out: calls,
+lessons, fixes and outcomes, in that order, and how far each log is learned from. A look for secrets, for telling
+words, for what is known costs the same for ten calls and for a thousand, and a history has a few calls a log.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+
+import apsw
+
+from memoryd.index.heard import Told
+from memoryd.lessons import settlement
+from memoryd.lessons.observe import Failed, failures, load, save, write
+from memoryd.lessons.pairing import Gathering, Heard, Pairing, Seen, clean
+from memoryd.serve import naming
+
+_MOST_PAIRINGS = 64
+
+
+class Lesson:
+    """What is heard in one transaction, and the logs' open calls, which outlive it."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        """Start with nothing heard."""
+        self._connection = connection
+        self._pairings: OrderedDict[str, Pairing] = OrderedDict()
+        self._done: dict[str, int] = {}
+        self.news: set[str] = set()
+        """Sessions that had news; whoever takes them over empties it."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._gathered = Gathering()
+        self._rests: list[tuple[int, Callable[[], None]]] = []
+        self._sessions: set[str] = set()
+
+    def pairing(self, log: str, *, new: bool) -> Pairing:
+        """Return the open calls of `log`. `new`: nothing is kept of it."""
+        pairing = self._pairings.pop(log, None)
+        if pairing is None or new:
+            pairing = Pairing(log, log)
+            if not new:
+                load(self._connection, pairing)
+        self._pairings[log] = pairing
+        return pairing
+
+    def add(self, pairing: Pairing, batch: list[Heard]) -> None:
+        """Take records of the session that speaks there now; the list is emptied."""
+        if batch:
+            pairing.gather(self._gathered, batch)
+            self._sessions.add(pairing.session)
+            batch.clear()
+
+    def rest(self, session: str, now: int, *, ended: bool) -> None:
+        """Let a session come to rest after what was taken so far."""
+        act = partial(rest, self._connection, session, now, ended=ended)
+        self._rests.append((len(self._gathered.answers), act))
+
+    def quiet(self, session: str, now: int, pause: int) -> None:
+        """Let a session rest that was quiet for longer than `pause` before `now`; many are not known yet."""
+        if session in self._sessions or _quiet(self._connection, session, now, pause):
+            act = partial(_rested, self._connection, session, now, pause)
+            self._rests.append((len(self._gathered.answers), act))
+
+    def done(self, log: str, n: int) -> None:
+        """Take note that the records of `log` before `n` are taken."""
+        self._done[log] = n
+
+    def end_before(self, told: Told) -> None:
+        """Learn from what was taken where it may tell what the log of `told` was called before."""
+        first = naming.first_call(told)
+        if told.anew or (first is not None and clean(first[0].session) in self._sessions):
+            self.end()
+
+    def end(self) -> None:
+        """Learn from what was taken, in its order."""
+        seens = self._gathered.seen()
+        self.news.update(seen.session for seen in seens)
+        found = failures(seens)
+        names = self._gathered.pairings
+        rests, first = self._rests, 0
+        self._begin()
+        older = {name: old for name in names if (old := naming.before(name)) is not None}
+        for end, act in rests:
+            self._write(seens, found, range(first, end), older)
+            act()
+            first = end
+        self._write(seens, found, range(first, len(seens)), older)
+
+    def save(self) -> None:
+        """Learn from what was taken, and store how far each log is learned from."""
+        self.end()
+        save(self._connection, [(self._pairings[log], n) for log, n in self._done.items()])
+        self._done.clear()
+        while len(self._pairings) > _MOST_PAIRINGS:
+            self._pairings.popitem(last=False)
+
+    def _write(
+        self, seens: list[Seen], found: dict[int, Failed], places: range, older: dict[str, str]
+    ) -> None:
+        """Write down some calls; what stands where it stood before its log was rewritten is known."""
+        if len(places) == len(seens) and not older:
+            write(self._connection, seens, found, later=True)
+            return
+        new = [
+            n
+            for n in places
+            if (old := older.get(seens[n].log)) is None
+            or not naming.known(self._connection, old, seens[n])
+        ]
+        failed = {at: found[n] for at, n in enumerate(new) if n in found}
+        write(self._connection, [seens[n] for n in new], failed, later=True)
+
+
+def rest(connection: apsw.Connection, session: str, now: int, *, ended: bool) -> None:
+    """Settle a session that has had news since it rested last, or that has ended."""
+    found = connection.execute(
+        "SELECT idle_at IS NULL OR idle_at < last_at, last_at, ended FROM session WHERE id = ?",
+        (session,),
+    ).get
+    if found is not None and (found[0] or (ended and not found[2])):
+        settlement.rest(connection, session, max(now, int(found[1])), ended=ended)
+
+
+def _quiet(connection: apsw.Connection, session: str, now: int, pause: int) -> int | None:
+    """Return when a session was heard last (ms), if that is long before `now`."""
+    found = connection.execute("SELECT last_at FROM session WHERE id = ?", (session,)).get
+    return None if found is None or now - int(found) <= pause else int(found)
+
+
+def _rested(connection: apsw.Connection, session: str, now: int, pause: int) -> None:
+    if (last := _quiet(connection, session, now, pause)) is not None:
+        rest(connection, session, last + pause, ended=False)
