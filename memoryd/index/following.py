@@ -52,6 +52,7 @@ class Following:
             self.notes = NoteRows(settings, connection)
             self.purging = purging.bits(connection, purging.PURGE) != 0
             self.writer = Writer(connection, settings, next_id)
+            self.writer.known = self.catalogue.known
         self.pending = Pending()
         self._resting = Resting()
         self.missing: list[str] = []

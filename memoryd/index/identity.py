@@ -58,7 +58,7 @@ def look(file: LogFile) -> Seen:
     whole = file.whole
     if whole is not None and whole.look is not None:
         return _cut(*whole.look(file.root.path, file.log))
-    return seen(os.lstat(file.path))
+    return seen(os.lstat(file.where))
 
 
 def marks(handle: int, offset: int, *, whole: bool = False) -> Marks:

@@ -261,6 +261,7 @@ class Index:
             following.purging,
             swap.wal_bytes(self.settings.path),
             following.read_bytes,
+            following.catalogue.gone(),
         )
 
     def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:

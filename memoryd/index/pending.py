@@ -75,15 +75,9 @@ class Pending:
         return self._tried < _MOST_TRIES + len(self._held)
 
     def hold(self, key: int, file: LogFile) -> None:
-        """Let a log wait behind all others: the one that it starts from is not read so far.
-
-        Where all have tried in vain, an eighth of them is read before the others try again: one at a time, ten
-        thousand that start from logs which are gone would be tried fifty million times.
-        """
+        """Let a log wait behind all others: the one that it starts from is not read so far."""
         self._held[key] = file
         self._tried += 1
-        if self.all_held:
-            self._forced = max(1, len(self._held) // 8)
 
     def put(self, key: int, file: LogFile) -> None:
         """Let a log wait at the end of the line; one that waits, or waits for its fault, keeps its place."""
@@ -120,9 +114,16 @@ class Pending:
         self.faults[key] = Fault(file, reason, wait, now + wait)
 
     def succeeded(self, key: int) -> None:
-        """Forget the fault of a log that was read; who waits for others may try again."""
+        """Forget the fault of a log that was read; who waits for others may try again.
+
+        Where all had tried in vain, an eighth of them is read first: one at a time, ten thousand that start from
+        logs which are gone would be tried fifty million times.
+        """
         self.faults.pop(key, None)
-        self._forced = max(0, self._forced - 1)
+        if self._forced:
+            self._forced -= 1
+        elif self.all_held:
+            self._forced = len(self._held) // 8
         if not self._forced:
             self._tried = 0
 

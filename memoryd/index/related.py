@@ -3,7 +3,7 @@
 In: an open index. Out: of each log what it tells others, and the turns in which a record of some name may stand.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import apsw
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from memoryd.index import kinfolk
 from memoryd.index.kinfolk import Told
 from memoryd.index.lineage import NOTHING, Heard
-from memoryd.index.table import Log, Place
+from memoryd.index.table import Known, Log, Place
 from memoryd.labels import Label
 from memoryd.sources.lines import Position
 
@@ -24,8 +24,11 @@ _FEW = 4
 _decode_heard = msgspec.msgpack.Decoder(Heard).decode
 
 
-def logs(connection: apsw.Connection) -> Iterator[Log]:
-    """Yield of every log, by row id, only what it tells other logs; never to be stored. Raises: apsw.Error."""
+def logs(connection: apsw.Connection, known: Mapping[int, Known]) -> Iterator[Log]:
+    """Yield of every log, by row id, only what it tells other logs; never to be stored.
+
+    What is `known` of a log already is not kept twice. Raises: apsw.Error.
+    """
     share: dict[str, str] = {}
     for (
         number,
@@ -41,10 +44,15 @@ def logs(connection: apsw.Connection) -> Iterator[Log]:
         kin,
         heard,
     ) in connection.execute(_LOGS):
+        there = known.get(key)
+        place = Place(share.setdefault(source, source), share.setdefault(root, root), log)
         yield Log(
-            number, key, Place(share.setdefault(source, source), share.setdefault(root, root), log), session,
-            state=state, position=Position(0, records), floor=Label(level, bool(bit)),
-            kin=kinfolk.decode(kin) if kin else Told(), heard=_decode_heard(heard) if heard else NOTHING,
+            number, key,
+            place if there is None or there.place != place else there.place,
+            session if there is None or there.session != session else there.session,
+            state=state, position=Position(0, records),
+            floor=Label(level, bool(bit)), kin=kinfolk.decode(kin) if kin else Told(),
+            heard=_decode_heard(heard) if heard else NOTHING,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ end, and from whoever else has a call that nobody was named for. A result hears 
 that it names; where it names none, of all. A kept log of a vanished file stands as it was.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import apsw
 import msgspec
@@ -19,7 +19,7 @@ from memoryd.index import kinfolk, related, table
 from memoryd.index.kinfolk import QUIET, SPAWN, TALK, WAIT, Dispatch, Told
 from memoryd.index.lineage import END, NOTHING, Heard, Hearing, Ref
 from memoryd.index.naming import Keys
-from memoryd.index.table import Log, Place
+from memoryd.index.table import Known, Log, Place
 from memoryd.labels import Label
 from memoryd.records import Link
 from memoryd.sources import ADAPTERS
@@ -97,7 +97,7 @@ class Relations:
         self._start = start
         self._starts: dict[tuple[str, Label], Label] = {}
 
-    def load(self) -> None:
+    def load(self, known: Mapping[int, Known]) -> None:
         """Read the graph from the database: at first, and after a rollback. Raises: apsw.Error."""
         self.members: dict[int, Member] = {}
         self.named, self.wanted = Named(), Named()
@@ -105,7 +105,7 @@ class Relations:
         self.holds: dict[int, set[int]] = {}
         self._by_id: dict[int, int] = {}
         self._unlooked: set[int] = set()
-        for log in related.logs(self.connection):
+        for log in related.logs(self.connection, known):
             for token in self._take(log):
                 self.look_later(token)
         self._look()

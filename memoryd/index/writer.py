@@ -12,7 +12,7 @@ label that the log has had, a floor is written first (`floors`), so that rewriti
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -110,6 +110,8 @@ class Writer:
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
         self.tombs = tombs.gathered(entries, self.ids)
         self._kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self.known: Mapping[int, table.Known] = {}
+        """What the catalogue keeps of each log, if there is one: not to be kept twice."""
         self.related = False
         """Whether `kin` is read, and not rolled back since."""
         self.touched: set[int] = set()
@@ -135,7 +137,7 @@ class Writer:
     def relate(self) -> None:
         """Read what logs say to each other, before anything is changed that it is read from. Raises: apsw.Error."""
         if not self.related:
-            self._kin.load()
+            self._kin.load(self.known)
             self.related = True
 
     def folding(self, log: Log) -> Folding:

@@ -126,11 +126,9 @@ class Keeper:
         """Return the logs at this path below any folder of logs, each with its key."""
         return [] if self._index is None else self._index.named(log)
 
-    def figures(self) -> tuple[Status, list[Known]]:
-        """Return the index's own status and what is known of its logs; from any thread."""
-        if self._index is None:
-            return Status(False, "not open yet", ""), []
-        return self._index.status(), self._index.logs()
+    def figures(self) -> Status:
+        """Return the index's own status; from any thread."""
+        return Status(False, "not open yet", "") if self._index is None else self._index.status()
 
     async def label_of(self, caller: Caller) -> Label:
         """Return the label of the asking session, waiting a moment for its log to be read so far.

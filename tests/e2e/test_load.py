@@ -251,7 +251,7 @@ def test_a_huge_line_is_skipped_in_bounded_memory_t13_t14(user_home, ended):
     assert told["most_mib"] < MOST_MIB
 
 
-@pytest.mark.parametrize("number", [3_000])
+@pytest.mark.parametrize("number", [30_000])
 def test_very_many_logs_are_opened_once_and_never_all_at_once_q01(user_home, number):
     world = World(user_home)
     for folder in range(number // 1_000):
@@ -265,4 +265,4 @@ def test_very_many_logs_are_opened_once_and_never_all_at_once_q01(user_home, num
     assert (told["logs"], told["rows"]) == (number, number)
     assert told["opened_again"] == 0
     assert told["descriptors"] < BASE_FDS
-    assert told["most_mib"] < MOST_MIB
+    assert told["most_mib"] < MOST_MIB // 2

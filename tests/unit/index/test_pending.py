@@ -11,7 +11,7 @@ ROOT = Root("auto", Path("/logs"))
 
 
 def file(name):
-    return LogFile(ROOT, ADAPTERS["native"], ROOT.path / name, name)
+    return LogFile(ROOT, ADAPTERS["native"], name)
 
 
 @pytest.fixture
