@@ -5,6 +5,7 @@ Imports little before it must, so that `--help` and `--version` are quick.
 """
 
 import argparse
+import gc
 import importlib.util
 import json
 import os
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         if given.command == "web":
             return glass_box(os.environ, given.socket, given.port, given.unix)
+        gc.disable()  # looking for cycles meanwhile is two fifths of importing: `daemon.run` enables it again
         from memoryd import daemon
 
         return daemon.run(os.environ, version("memoryd"))

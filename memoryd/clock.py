@@ -25,6 +25,16 @@ def rfc3339(ms: int) -> str:
     return (_EPOCH + ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def milliseconds(moment: datetime) -> int:
+    """Return milliseconds since 1970 UTC; a missing offset means UTC."""
+    try:
+        since = moment - _EPOCH
+    except TypeError:
+        since = moment.replace(tzinfo=UTC) - _EPOCH
+    # The same as since // one millisecond, at two thirds of the time: it runs for every record.
+    return since.days * 86_400_000 + since.seconds * 1_000 + since.microseconds // 1_000
+
+
 def parse_rfc3339(text: object) -> int | None:
     """Return milliseconds since 1970 UTC, or None for what is no time; a missing offset means UTC."""
     if not isinstance(text, str) or len(text) > 64:

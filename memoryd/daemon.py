@@ -57,6 +57,7 @@ def run(env: Mapping[str, str], version: str) -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold what was read
     log.configure()
     gc.freeze()  # what was imported stays: looking for cycles in it is a sixth of opening a large index
+    gc.enable()
     with supervisor.Patience() as patience:
         loaded = config.load(env)
         db.check_engine()

@@ -20,6 +20,8 @@ _LOG_BITS = 100 - _N_BITS - _BLOCK_BITS - _ZERO_BITS
 MAX_N = (1 << _N_BITS) - 1
 MAX_BLOCK = (1 << _BLOCK_BITS) - 1
 _MAC_BYTES = 16
+_MOST_ROOTS = 64
+"""Folders whose part of a log's name is kept hashed: it is the same for thousands of logs."""
 
 
 def _framed(text: str) -> bytes:
@@ -39,6 +41,7 @@ class Ids:
             raise ValueError("the key has 32 or 64 bytes")
         key, texts = key[:32], key[32:]
         self._log_key = self._derive(key, b"log")
+        self._begun: dict[tuple[str, str], hashlib.blake2b] = {}
         self._id_key = self._derive(key, b"id")
         self._seal_key = self._derive(key, b"seal")
         self.content_key = texts or self._derive(key, b"content")
@@ -49,8 +52,15 @@ class Ids:
 
     def log_key(self, source: str, root: str, log: str) -> int:
         """Return the 48-bit keyed name of a log: its source, its root folder, its path below it."""
-        framed = _framed(source) + _framed(root) + _framed(log)
-        return int.from_bytes(hashlib.blake2b(framed, key=self._log_key, digest_size=6).digest())
+        begun = self._begun.get((source, root))
+        if begun is None:
+            framed = _framed(source) + _framed(root)
+            begun = hashlib.blake2b(framed, key=self._log_key, digest_size=6)
+            if len(self._begun) < _MOST_ROOTS:
+                self._begun[source, root] = begun
+        named = begun.copy()
+        named.update(_framed(log))
+        return int.from_bytes(named.digest())
 
     def content(self, text: str) -> str:
         """Return 16 hex digits that stand for `text`, and that nobody can check a guess against."""

@@ -6,9 +6,12 @@ A result's text is in none of them.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from enum import IntEnum
 
 import msgspec
+
+from memoryd.clock import milliseconds
 
 
 class Kind(IntEnum):
@@ -134,19 +137,26 @@ class About(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One decoded object of a log: its number from 0, its time (ms since 1970, if any), its items.
+    """One decoded object of a log: its number from 0, its time if any, its items.
 
+    `when` is the time as the log gives it, or milliseconds since 1970, which `ts` makes of either.
     `uuid` is its name among all logs; a copy in another log has the same, or says in `copy_of` whose it is.
     `rest`: with this record the session comes to rest: ``idle`` when a turn is over, ``end`` for good.
     """
 
     n: int
-    ts: int | None
+    when: datetime | int | None
     items: list[Item]
     about: About | None = None
     uuid: str | None = None
     copy_of: str | None = None
     rest: str | None = None
+
+    @property
+    def ts(self) -> int | None:
+        """Return the time in milliseconds since 1970 UTC."""
+        when = self.when
+        return milliseconds(when) if isinstance(when, datetime) else when
 
 
 def call_text(tool: str, args: object) -> str:

@@ -107,7 +107,7 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
     line = _oldest_first(there.logs, settings)
     telling = _Telling(tell, len(line), sum(size for size, _ in line))
     unreadable: dict[str, str] = {}
-    pending = Pending()
+    pending, folder = Pending(), settings.path.parent
     for _, file in line:
         pending.put(writer.key_of(file), file)
     sizes = {writer.key_of(file): size for size, file in line}
@@ -115,7 +115,7 @@ def _fill(writer: Writer, tell: Tell | None) -> tuple[Counts, dict[str, str]]:
     writer.patience = lambda behind: behind is None and pending.patient
     while (next_one := pending.take(0.0)) is not None:
         key, file = next_one
-        room.check(settings.path.parent)
+        room.check(folder)
         try:
             turn, _ = index_log(writer, file, None, None)
         except Waiting:

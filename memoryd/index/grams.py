@@ -6,11 +6,12 @@ of such letters becomes its overlapping pairs and its last letter (``日本語``
 Latin letters that touch it (``テストrun``). Marks above and below letters are left out, as accents are. Pure.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterator
 
 import msgspec
+
+from memoryd.patterns import later
 
 COLUMN = "grams"
 _LETTERS = (
@@ -19,9 +20,9 @@ _LETTERS = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese
     "\uac00-\ud7af"  # Korean has spaces, but its endings stick to the word
 )
-_RUN = re.compile(f"[{_LETTERS}]+")
+_RUN = later(f"[{_LETTERS}]+")
 _MOST_LATIN = 40
-_PART = re.compile(
+_PART = later(
     f"[{_LETTERS}]+"
     f"|(?<![0-9A-Za-z])[0-9A-Za-z]{{1,{_MOST_LATIN}}}(?=[{_LETTERS}])"
     f"|(?<=[{_LETTERS}])[0-9A-Za-z]{{1,{_MOST_LATIN}}}"

@@ -1,6 +1,6 @@
 """What the index hears while it reads, for whoever learns from the same records.
 
-In: records as a turn folded them. Out: `Heard`, a record with its rows' labels and the label after it, and
+In: records as a turn folded them. Out: `Heard`, a record with its calls' labels and the label after it, and
 `Told`, one log's turn, handed on once it is committed. Handing on copies nothing and reads nothing again:
 decoding and folding a log a second time would cost a third of catching up. Only records with calls or results are
 handed on, those after which a session rests, and those before which nothing stood for long: words alone teach
@@ -11,18 +11,20 @@ read before anybody listened, is read again (`memoryd.index.retelling`), with th
 import msgspec
 
 from memoryd.labels import Label
-from memoryd.records import Called, Record, Returned, Said
+from memoryd.records import Called, Record, Returned
+
+Calls = list[tuple[Called, Label]]
 
 
 class Heard(msgspec.Struct, frozen=True, gc=False):
-    """A record, its rows with the label before each, the label after it, and whose log it stands in.
+    """A record, its calls with the label before each, the label after it, and whose log it stands in.
 
-    `above`: its log is above `max_class` from here on; what stands above it is not in the record, nor in the rows.
+    `above`: its log is above `max_class` from here on; what stands above it is not in the record, nor in the calls.
     `before`: the newest time (ms) of the log's earlier records, also of those that are not handed on.
     """
 
     record: Record
-    rows: list[tuple[Said | Called, Label]]
+    calls: Calls
     after: Label
     session: str
     project: str | None

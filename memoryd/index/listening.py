@@ -42,7 +42,7 @@ class Listener:
         self._kinship, self._log, self._adapter = kinship, log, adapter
         self._max_level = max_level
         self._whole: frozenset[int] = frozenset()
-        self._elders = kinship.elders(log)
+        self._elders = kinship.elders(log) if log.kin.first else set[int]()
         self._open: dict[str, Dispatch] = {}
         self._older = bool(log.kin.dispatches)
         self._raises: list[tuple[int, int, int, bool]] = []

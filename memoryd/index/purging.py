@@ -19,13 +19,17 @@ FEW = 16
 _PAGES = 100
 """Pages of a segment that one step writes, some 20 ms."""
 RESIDUE, PURGE = "residue", "purge"
+SPENT = "spent"
+"""The greatest id of a deleted row: what readers know of a row by its id (`facts`) must never be true of another."""
 
 
 def delete(connection: apsw.Connection, c: int, where: str, values: Values) -> int:
     """Delete the rows of class `c` that the SQL `where` names; return how many. Raises: apsw.Error."""
-    many = int(connection.execute(f"SELECT count(*) FROM row_{c} WHERE {where}", values).get or 0)
+    found = f"SELECT count(*), max(id) FROM row_{c} WHERE {where}"
+    many, last = next(iter(connection.execute(found, values)))
     if not many:
         return 0
+    _set(connection, SPENT, max(bits(connection, SPENT), last))
     sql = f"DELETE FROM ft_{c} WHERE rowid IN (SELECT id FROM row_{c} WHERE {where})"
     if many <= FEW:
         connection.execute(sql, values)
@@ -38,7 +42,7 @@ def delete(connection: apsw.Connection, c: int, where: str, values: Values) -> i
         _secure(connection, c, on=True)
         _set(connection, RESIDUE, bits(connection, RESIDUE) | 1 << c)
     connection.execute(f"DELETE FROM row_{c} WHERE {where}", values)
-    return many
+    return int(many)
 
 
 def _secure(connection: apsw.Connection, c: int, *, on: bool) -> None:
@@ -50,7 +54,10 @@ def _flush(connection: apsw.Connection, c: int) -> None:
 
 
 def bits(connection: apsw.Connection, name: str) -> int:
-    """Return which classes `name` (`RESIDUE` or `PURGE`) stands for, a bit each. Raises: apsw.Error."""
+    """Return which classes `name` (`RESIDUE` or `PURGE`) stands for, a bit each; or `SPENT`, a number.
+
+    Raises: apsw.Error.
+    """
     return int(connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).get or 0)
 
 

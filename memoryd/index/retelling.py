@@ -11,7 +11,7 @@ from memoryd.ids import Ids
 from memoryd.index import overrides, relabels, tombs
 from memoryd.index.catalogue import Known
 from memoryd.index.files import opened, start_of
-from memoryd.index.heard import Heard, Told, tells
+from memoryd.index.heard import Calls, Heard, Told, tells
 from memoryd.index.listening import Retelling
 from memoryd.index.settings import Settings
 from memoryd.index.table import Folding, Log, session_of
@@ -22,7 +22,7 @@ from memoryd.rules import Rules
 from memoryd.sources import ADAPTERS, LogFile, lines
 from memoryd.sources.lines import Position
 
-Rows = list[tuple[Said | Called, Label]]
+_NONE: Calls = []
 
 
 def folded(turn: Turn, records: Sequence[Record], rules: Rules, ids: Ids) -> Folded:
@@ -41,30 +41,49 @@ def copied(turn: Turn, records: Sequence[Record]) -> set[int]:
 
 def heard(
     turn: Turn, records: Sequence[Record], tale: Folded, skip: Collection[int], settings: Settings
-) -> Iterator[Heard]:
-    """Yield what is handed on of records, in order; those in `skip` have no rows of their own.
+) -> list[Heard]:
+    """Return what is handed on of records, in order; those in `skip` have no rows of their own.
 
     Nothing above `max_class`, nor what the log's owner wants forgotten. The turn's log has not `met` them yet.
     """
-    log, last_ts = turn.log, turn.log.last_ts
+    log, last_ts, most, pause = turn.log, turn.log.last_ts, settings.max_level, settings.pause
+    session, project = log.session, log.project
+    calls = _calls(turn, tale, skip)
+    found: list[Heard] = []
     after = [*tale.before[1:], turn.folding.state.label]
-    rows = iter(tale.rows)
-    row = next(rows, None)
     for record, label in zip(records, after, strict=True):
-        own: Rows = []
-        while row is not None and row[0] is record:
-            if record.n not in skip and not turn.forgotten(record.n, row[1].block, record.ts):
-                own.append(row[1:])
-            row = next(rows, None)
-        before = last_ts
-        if record.ts is not None and (last_ts is None or record.ts > last_ts):
-            last_ts = record.ts
-        if tells(record, before, settings.pause):
-            above, told = label.level > settings.max_level, record
-            if above:
-                own = [one for one in own if one[1].level <= settings.max_level]
-                told = Record(record.n, record.ts, [], rest=record.rest)
-            yield Heard(told, own, label, log.session, log.project, above, before)
+        before, ts = last_ts, record.ts
+        if ts is not None and (before is None or ts > before):
+            last_ts = ts
+        own = calls.get(record.n)
+        if own is None:
+            if not tells(record, before, pause):
+                continue
+            own = _NONE
+        if label.level <= most:
+            found.append(Heard(record, own, label, session, project, False, before))
+            continue
+        own = [one for one in own if one[1].level <= most]
+        told = Record(record.n, ts, [], rest=record.rest)
+        found.append(Heard(told, own, label, session, project, True, before))
+    return found
+
+
+def _calls(turn: Turn, tale: Folded, skip: Collection[int]) -> dict[int, Calls]:
+    """Return the calls of each record, by its number, that may be handed on."""
+    calls: dict[int, Calls] = {}
+    for record, item, label in tale.rows:
+        if type(item) is not Called:
+            continue
+        if (skip and record.n in skip) or (
+            turn.tomb is not None and turn.forgotten(record.n, item.block, record.ts)
+        ):
+            continue
+        if (own := calls.get(record.n)) is None:
+            calls[record.n] = [(item, label)]
+        else:
+            own.append((item, label))
+    return calls
 
 
 def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
@@ -101,7 +120,7 @@ def _told(settings: Settings, turn: Turn, records: list[Record], end: int) -> To
         return None
     tale = folded(turn, records, settings.rules, settings.ids)
     turn.folding.state.trail.clear()
-    found = [*heard(turn, records, tale, copied(turn, records), settings)]
+    found = heard(turn, records, tale, copied(turn, records), settings)
     turn.log.met(records)
     written = turn.log.seen.mtime_ns // 1_000_000
     return Told(turn.log.key, records[0].n, records[-1].n + 1, found, written)

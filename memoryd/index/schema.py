@@ -105,9 +105,10 @@ def class_of(names: tuple[str, ...], level: int) -> str:
 
 
 def next_id(connection: apsw.Connection, classes: int) -> int:
-    """Return the id of the next row: one counter over all classes."""
+    """Return the id of the next row: one counter over all classes, which gives none again that was deleted."""
     tables = " UNION ALL ".join(f"SELECT max(id) AS id FROM row_{c}" for c in range(classes))
-    found = connection.execute(f"SELECT max(id) FROM ({tables})").get
+    spent = "SELECT value FROM meta WHERE key = 'spent'"  # `purging.SPENT`
+    found = connection.execute(f"SELECT max(id) FROM ({tables} UNION ALL {spent})").get
     return int(found or 0) + 1
 
 

@@ -36,13 +36,18 @@ def saturation(length: int, average: float) -> float:
 
 
 class Scorer:
-    """The FTS5 auxiliary functions of one connection, loaded with one query's weights at a time."""
+    """The FTS5 auxiliary functions of one connection, loaded with one query's weights at a time.
+
+    `weights`: a phrase's number, the column where it stands, what it is worth; `base` and `slope`: what
+    `saturation` is of a length.
+    """
 
     def __init__(self, connection: apsw.Connection) -> None:
         """Register the functions on `connection`."""
         self.counts: Counts = {}
-        self._weights: tuple[tuple[int, int, float], ...] = ()
-        self._weight = self._base = self._slope = 0.0
+        self.weights: tuple[tuple[int, int, float], ...] = ()
+        self.base = self.slope = 0.0
+        self._weight = 0.0
         for name, function in (
             (FUNCTION, self._many),
             (f"{FUNCTION}_one", self._one),
@@ -65,13 +70,13 @@ class Scorer:
         first. `counting`: rows scored from now on are told in `counts`.
         """
         self.counts = {}
-        self._weights = tuple(
+        self.weights = tuple(
             (phrase, columns[place] if columns else 0, weight)
             for place, (phrase, weight) in enumerate(enumerate(weights, first))
         )
         self._weight = weights[0]
-        self._base = K1 * (1 - B)
-        self._slope = K1 * B / average
+        self.base = K1 * (1 - B)
+        self.slope = K1 * B / average
         if counting:
             return f"{FUNCTION}_counting"
         return f"{FUNCTION}_one" if len(weights) == 1 and first == 0 else FUNCTION
@@ -80,24 +85,24 @@ class Scorer:
 
     def _one(self, api: apsw.FTS5ExtensionApi, length: int) -> float:
         found = api.inst_count
-        return self._weight * found / (found + self._base + self._slope * length)
+        return self._weight * found / (found + self.base + self.slope * length)
 
     def _many(self, api: apsw.FTS5ExtensionApi, length: int) -> float:
-        below = self._base + self._slope * length
+        below = self.base + self.slope * length
         offsets = api.phrase_column_offsets
         total = 0.0
-        for phrase, column, weight_ in self._weights:
+        for phrase, column, weight_ in self.weights:
             found = len(offsets(phrase, column))
             if found:
                 total += weight_ * found / (found + below)
         return total
 
     def _counting(self, api: apsw.FTS5ExtensionApi, length: int) -> float:
-        below = self._base + self._slope * length
+        below = self.base + self.slope * length
         offsets = api.phrase_column_offsets
         total = 0.0
-        counts = bytearray(len(self._weights))
-        for place, (phrase, column, weight_) in enumerate(self._weights):
+        counts = bytearray(len(self.weights))
+        for place, (phrase, column, weight_) in enumerate(self.weights):
             found = len(offsets(phrase, column))
             if found:
                 counts[place] = found if found < MOST_COUNTED else MOST_COUNTED  # noqa: FURB136 (min() is a call)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 import apsw
@@ -19,8 +20,10 @@ from memoryd.db import Deadline, within
 from memoryd.errors import NotFound
 from memoryd.ids import Ids
 from memoryd.index import grams
+from memoryd.index.facts import facts
 from memoryd.index.figures import Figures
 from memoryd.index.hits import MOST_BYTES, Key, Row, fetch, fitting, join, wire, with_text
+from memoryd.index.scan import Find, Scan
 from memoryd.index.scope import Scope
 from memoryd.index.score import Scorer
 from memoryd.index.where import NOTHING_ASKED, Filters, Values, Where, where
@@ -100,7 +103,9 @@ class Reader:
             connection.execute("SELECT value FROM meta WHERE key = 'generation'").get
         )
         self.figures = Figures(connection)
+        self.facts = facts((self.generation, *_file(connection.filename)))
         self.scorer = Scorer(connection)
+        self.scan = Scan(connection, self.facts, self.scorer)
         name, *arguments = TOKENIZER
         self._tokenizer = connection.fts5_tokenizer(name, list(arguments))
 
@@ -115,6 +120,15 @@ class Reader:
         if not grams.unspaced(whole):
             return self.words(text)
         return sorted([*self.words(grams.without(whole).encode()), *grams.spans(whole)])
+
+
+def _file(path: str) -> tuple[object, ...]:
+    # Somebody may have put an older copy of an index in its place.
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return (path,)
+    return path, status.st_dev, status.st_ino
 
 
 @contextmanager
@@ -168,6 +182,24 @@ def matches(reader: Reader, levels: Sequence[int], look: Look, seen: Where) -> l
     # SQLite from sorting each class whole in order to merge them.
     sql = f"SELECT * FROM ({rows}) ORDER BY +first, +second LIMIT :depth" if look.depth else rows
     return [*map(Match._make, reader.connection.execute(sql, values))]
+
+
+def best(reader: Reader, find: Find, seen: Where) -> list[Match]:
+    """Return what `matches` does by relevance, where trust alone limits what is `seen` and `facts` are ready."""
+    noted = reader.scan.best(find)
+    found: list[Match] = []
+    for level in find.levels:
+        scores = {id_: score for score, at, id_ in noted if at == level}
+        if scores:
+            sql = (
+                f"SELECT coalesce(-r.ts, {_NEVER}), r.log, r.n, r.block, r.id FROM json_each(:ids) j"
+                f" CROSS JOIN row_{level} r ON r.id = j.value WHERE true{seen.sql}"
+            )
+            values: Values = {"ids": json.dumps([*scores]), **seen.values}
+            told = reader.connection.execute(sql, values)
+            for second, log, n, block, id_ in told:
+                found.append(Match(-scores[id_], second, log, n, block, id_, level))
+    return sorted(found)[: find.depth]
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,6 @@ fold's state between two turns (open calls, answered calls, trail), in tables of
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import apsw
@@ -143,9 +142,12 @@ def session_of(log: str) -> str:
 
     Where every log of a harness has the same name, it is the name of the nearest folder that differs.
     """
-    path = PurePosixPath(log)
-    names = [path.stem, *(part.name for part in path.parents if part.name)]
-    return next((name for name in names if name not in _SAID_OF_ALL), path.stem)
+    *folders, name = log.split("/")
+    stem = name[:dot] if 0 < (dot := name.rfind(".")) < len(name) - 1 else name
+    for name in (stem, *reversed(folders)):
+        if name not in _SAID_OF_ALL:
+            return name
+    return stem
 
 
 def load(connection: apsw.Connection, number: int) -> Log | None:
@@ -212,6 +214,8 @@ def store(connection: apsw.Connection, log: Log) -> None:
 
 def load_folding(connection: apsw.Connection, log: Log) -> Folding:
     """Return the fold of a log as its last turn left it. Raises: apsw.Error."""
+    if log.position.offset == 0:
+        return Folding(State(log.label))
     state = State(log.label, steps=list(log.kin.steps))
     tools: dict[tuple[int, int], str] = {}
     found = connection.execute(

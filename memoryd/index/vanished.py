@@ -107,6 +107,11 @@ def path_of(home: Path, key: int) -> Path:
     return home / FOLDER / f"{key:012x}{_SUFFIX}"
 
 
+def holds(home: Path, key: int) -> bool:
+    """Say whether the log with this key is kept; asked of every new log, so without a path object."""
+    return os.path.exists(f"{home}/{FOLDER}/{key:012x}{_SUFFIX}")  # noqa: PTH110 - see above
+
+
 def keys(home: Path) -> set[int]:
     """Return the keys of the logs that are kept."""
     try:

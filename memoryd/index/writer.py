@@ -172,10 +172,11 @@ def progress(writer: Writer, file: LogFile, number: int | None) -> Log:
     if found is not None:
         return found
     number = table.next_number(writer.connection)
-    kept = vanished.path_of(writer.settings.home, writer.key_of(file))
-    if kept.exists():
+    home, key = writer.settings.home, writer.key_of(file)
+    if vanished.holds(home, key):
         with suppress(vanished.Unusable):
-            return vanished.log_of(vanished.head(kept), writer.settings, number)
+            head = vanished.head(vanished.path_of(home, key))
+            return vanished.log_of(head, writer.settings, number)
     return _new_log(writer, file, number)
 
 

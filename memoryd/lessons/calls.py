@@ -18,9 +18,6 @@ from memoryd.lessons.pairing import Seen
 DAY = 24 * 3_600_000
 """Milliseconds that a batch spans at most, so that a search by time need not look further back."""
 
-NUL = rb"\u0000"
-"""Where JSON holds it, SQLite reads no further: what is asked so must be asked otherwise."""
-
 _together = attrgetter("log", "session", "project", "label")
 _named = attrgetter("n", "block", "at", "tool", "summary", "fingerprint")
 _failed = attrgetter(

@@ -13,7 +13,7 @@ import msgspec
 
 from memoryd.labels import Label
 from memoryd.lessons import row, settings
-from memoryd.lessons.calls import DAY, NUL
+from memoryd.lessons.calls import DAY
 from memoryd.lessons.failure import shell_like
 from memoryd.lessons.pairing import Seen, only_looks
 
@@ -92,20 +92,27 @@ def link(connection: apsw.Connection, success: Success) -> int:
 
 
 def mended(connection: apsw.Connection, failures: Mapping[int, Seen]) -> frozenset[int]:
-    """Return which failures, by their place, `link_later` may find a success for: most have none."""
-    asked = msgspec.json.encode(
-        [(n, one.project, one.at, one.log, one.fingerprint) for n, one in failures.items()]
-    )
-    if NUL in asked:
-        return frozenset(failures)
-    found = connection.execute(
-        "WITH f AS MATERIALIZED (SELECT value ->> 0 AS place, value ->> 1 AS project, value ->> 2 AS at, "
-        "value ->> 3 AS log, value ->> 4 AS print FROM json_each(?1)) SELECT place FROM f WHERE EXISTS "
-        "(SELECT 1 FROM well WHERE project = f.project AND at > f.at - ?2 AND at <= f.at + ?3 "
-        "AND until > f.at AND log <> f.log AND instr(prints, f.print))",
-        (asked.decode(), DAY, WINDOW),
-    )
-    return frozenset(int(place) for (place,) in found)
+    """Return the failures, by their place, that `link_later` may find a success for: most have none.
+
+    Each batch of successes is looked at once for all failures of its project, not once for each.
+    """
+    times: dict[str, tuple[int, int]] = {}
+    wanted: dict[str, list[int]] = {}
+    for place, one in failures.items():
+        wanted.setdefault(one.fingerprint, []).append(place)
+        first, last = times.get(one.project, (one.at, one.at))
+        times[one.project] = min(first, one.at), max(last, one.at)
+    found: set[int] = set()
+    for project, (first, last) in times.items():
+        for log, until, prints in connection.execute(
+            "SELECT log, until, prints FROM well WHERE project = ? AND at > ? AND at <= ?",
+            (project, first - DAY, last + WINDOW),
+        ):
+            for same in wanted.keys() & str(prints).split():
+                found |= {
+                    n for n in wanted[same] if failures[n].log != log and failures[n].at < until
+                }
+    return frozenset(found)
 
 
 def link_later(connection: apsw.Connection, seen: Seen) -> None:

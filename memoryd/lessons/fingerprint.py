@@ -112,10 +112,17 @@ def of_call(tool: str, args: object, project: str | None) -> str:
 
 def of_calls(calls: Iterable[tuple[str, object, str | None]]) -> list[str]:
     """Return the fingerprint of each call: its tool, its arguments, its project."""
-    begun, given = [], []
+    begun: list[blake2b] = []
+    given: list[bytes] = []
     for tool, args, project in calls:
         begun.append(_of_call(tool, project).copy())
-        given.append(_plainly(args))
+        counts = args
+        if type(args) is dict and not _ASIDE.isdisjoint(args):
+            counts = {key: value for key, value in args.items() if key not in _ASIDE}
+        try:
+            given.append(_canonical(counts))
+        except (UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number over 64 bits
+            given.append(repr(counts).encode("utf-8", "surrogatepass"))
     for at in redact.holding(given, b"  "):
         given[at] = b" ".join(given[at].split())
     prints: list[str] = []
@@ -123,16 +130,6 @@ def of_calls(calls: Iterable[tuple[str, object, str | None]]) -> list[str]:
         digest.update(canonical)
         prints.append(digest.hexdigest())
     return prints
-
-
-def _plainly(args: object) -> bytes:
-    """Return arguments in their one form, those left out that do not count."""
-    if isinstance(args, dict) and not _ASIDE.isdisjoint(args):
-        args = {key: value for key, value in args.items() if key not in _ASIDE}
-    try:
-        return _canonical(args)
-    except (UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number over 64 bits
-        return repr(args).encode("utf-8", "surrogatepass")
 
 
 @lru_cache(maxsize=256)

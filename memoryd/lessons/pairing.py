@@ -6,8 +6,9 @@ restart between call and result loses nothing and no call is seen twice. A batch
 record at a time: secrets are looked for in all of its calls at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -47,15 +48,34 @@ class Open(msgspec.Struct, frozen=True, gc=False):
     label: Label
 
 
-Made = tuple[int, int | None, Called, str, Label]
-"""A call as it stands in a batch, whose result may stand there too: record, time, call, project, label."""
+Made = tuple[int, int, str, int | None, Label]
+"""A call as it stands in a batch, whose result may stand there too: record, block, tool, time, label."""
 
 Answer = tuple[int | Open, Returned, Label, int | None, int, str, str, str]
 """A result that was found for a call: that call by its number in the batch, or one that had waited; the label
 after it, its time or None, the time that stands in for it; which log it is, whose, and its project."""
 
-Heard = tuple[Record, Rows, Label, int]
-"""A record, its rows, the label of its log after it, and the time that stands in where it tells none."""
+
+class Heard(Protocol):
+    """A record, its calls, the label of its log after it; the newest time (ms) of the records before it."""
+
+    @property
+    def record(self) -> Record: ...  # noqa: D102 - see above
+    @property
+    def calls(self) -> Rows: ...  # noqa: D102
+    @property
+    def after(self) -> Label: ...  # noqa: D102
+    @property
+    def before(self) -> int | None: ...  # noqa: D102
+
+
+class Fed(NamedTuple):
+    """The same, for whoever hears of no index."""
+
+    record: Record
+    calls: Rows
+    after: Label
+    before: int | None
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
@@ -88,20 +108,36 @@ class Gathering:
         self.made: list[Made] = []
         self.answers: list[Answer] = []
         self.pairings: dict[str, Pairing] = {}
+        self._given: list[str] = []
+        self._prints: list[str] = []
+
+    def take(self, calls: Sequence[tuple[Called, str]], answered: Collection[int]) -> None:
+        """Take what the newest of `made` are, each with its project, while all of it is at hand.
+
+        `answered`: those, by their place, that went well. Most of them only look: nothing ever reads what they
+        were about, so of them it is "".
+        """
+        self._prints += fingerprint.of_calls(
+            [(item.tool, item.args, project) for item, project in calls]
+        )
+        self._given += [
+            "" if n in answered and only_looks(item.tool) else _given(item.tool, item.args)
+            for n, (item, _) in enumerate(calls, len(self._given))
+        ]
 
     def seen(self) -> list[Seen]:
         """Return the calls that were answered, in the order of their answers; what waits is with its pairing."""
         if not self.made and not self.answers:
             return []
-        made, said = self.made, _said(self.made, self.answers)
-        prints = fingerprint.of_calls((one[2].tool, one[2].args, one[3]) for one in made)
+        # Secrets are masked in all at once.
+        said = [text and short(text) for text in redact.secrets_many(self._given)]
         for pairing in self.pairings.values():
             pairing.waiting |= {
-                clean(call): _open(made[at], said[at], prints[at])
+                clean(call): _open(self.made[at], said[at], self._prints[at])
                 for call, at in pairing.new.items()
             }
             pairing.new = {}
-        return [_seen(one, made, said, prints) for one in self.answers]
+        return [_seen(one, self.made, said, self._prints) for one in self.answers]
 
 
 class Pairing:
@@ -126,40 +162,48 @@ class Pairing:
 
         `now` stands in where the log tells no time.
         """
-        return self.feed_many([(record, rows, after, now)])
-
-    def feed_many(self, batch: Iterable[Heard]) -> list[Seen]:
-        """Return the calls that a batch of records answers: as `feed` of each, at a third of the cost."""
         together = Gathering()
-        self.gather(together, batch)
+        self.gather(together, [Fed(record, rows, after, now)])
         return together.seen()
 
-    def gather(self, together: Gathering, batch: Iterable[Heard]) -> None:
-        """Pair a batch of records into what is looked at together."""
+    def gather(self, together: Gathering, batch: Iterable[Heard], written: int = 0) -> None:
+        """Pair a batch of records into what is looked at together.
+
+        `written`: where no record tells a time, from there on the order of records stands for it.
+        """
         together.pairings[self.log] = self
         made, answers, new, waiting = together.made, together.answers, self.new, self.waiting
         log, session, project = self.log, self.session, self.project
-        for record, rows, after, now in batch:
+        calls: list[tuple[Called, str]] = []
+        well: set[int] = set()
+        for heard in batch:
+            record = heard.record
             if record.about is not None and not self._told:
                 self._hear(record)
                 session, project = self.session, self.project
-            for item, label in rows:
+            for item, label in heard.calls:
                 if type(item) is Called and (call := item.call) is not None and not item.hosted:
                     if waiting:
                         waiting.pop(clean(call), None)
                     new[call] = len(made)
-                    made.append((record.n, record.ts, item, project, label))
+                    made.append((record.n, item.block, item.tool, record.ts, label))
+                    calls.append((item, project))
             for one in record.items:
                 if type(one) is not Returned or (name := one.call) is None:
                     continue
-                found: int | Open | None = new.pop(name, None)
-                if found is None:
+                place = new.pop(name, None)
+                found: int | Open | None = place
+                if place is None:
                     found = waiting.pop(clean(name), None) if waiting else None
-                    if found is None:
-                        continue
+                elif one.ok:
+                    well.add(place)
+                if found is None:
+                    continue
                 if one.ok is None and one.told is None:
                     continue  # answered, and nobody can say how
-                answers.append((found, one, after, record.ts, now, log, session, project))
+                now = heard.before or written + record.n
+                answers.append((found, one, heard.after, record.ts, now, log, session, project))
+        together.take(calls, well)
 
     def _hear(self, record: Record) -> None:
         if record.about is not None and not self._told:
@@ -171,8 +215,8 @@ class Pairing:
 def _seen(answer: Answer, made: Sequence[Made], said: Sequence[str], prints: Sequence[str]) -> Seen:
     call, result, after, at, now, log, session, project = answer
     if isinstance(call, int):
-        n, called_at, item, _, label = made[call]
-        block, tool, about, same = item.block, item.tool, said[call], prints[call]
+        n, block, tool, called_at, label = made[call]
+        about, same = said[call], prints[call]
         tool = tool if tool.isascii() else clean(tool)
     else:
         n, block, tool, about, same, called_at, label = msgspec.structs.astuple(call)
@@ -203,28 +247,10 @@ def only_looks(tool: str) -> bool:
     return tool.lower() in _LOOKING
 
 
-def _said(made: Sequence[Made], answers: Sequence[Answer]) -> list[str]:
-    """Return what each call was about in one line, their secrets masked all at once.
-
-    Most calls only look and go well: nothing ever reads what those were about, so of them it is "".
-    """
-    idle = {one[0] for one in answers if one[1].ok and type(one[0]) is int}
-    wanted = [
-        number
-        for number, (_, _, item, _, _) in enumerate(made)
-        if not (number in idle and only_looks(item.tool))
-    ]
-    given = [_given(made[number][2].tool, made[number][2].args) for number in wanted]
-    said = [""] * len(made)
-    for number, text in zip(wanted, redact.secrets_many(given), strict=True):
-        said[number] = short(text)
-    return said
-
-
 def _open(made: Made, said: str, same: str) -> Open:
     """Return a call as it waits."""
-    n, at, item, _, label = made
-    return Open(n, item.block, clean(item.tool), said, same, at, label)
+    n, block, tool, at, label = made
+    return Open(n, block, clean(tool), said, same, at, label)
 
 
 def summary(tool: str, args: object) -> str:

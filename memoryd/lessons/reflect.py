@@ -9,7 +9,7 @@ from collections.abc import Collection
 import apsw
 import msgspec
 
-from memoryd.lessons import calls, row, settings
+from memoryd.lessons import row, settings
 from memoryd.lessons.failure import Failure, shell_like
 from memoryd.lessons.pairing import Seen
 from memoryd.lessons.row import Lesson
@@ -28,6 +28,8 @@ _OF_ITS_FAILURE = (
     "content", "tool", "session", "call", "call_fingerprint", "error_type", "first_line", "code", "hint",
     "suggestion", "created_at",
 )  # fmt: skip
+_NUL = rb"\u0000"
+"""Where JSON holds it, SQLite reads no further."""
 _AGAIN = 60_000
 _MOST_COMMAND = 80
 
@@ -57,7 +59,7 @@ def reflect(connection: apsw.Connection, seen: Seen, failure: Failure, error: st
 def known(connection: apsw.Connection, errors: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return those of errors, each a project and a fingerprint, of which there may be a lesson at any label."""
     asked = msgspec.json.encode(list(errors))
-    if calls.NUL in asked:
+    if _NUL in asked:
         return set(errors)
     found = connection.execute(
         "SELECT e.value ->> 0 AS project, e.value ->> 1 AS error FROM json_each(?) AS e WHERE EXISTS "

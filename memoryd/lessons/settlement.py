@@ -30,16 +30,31 @@ def idle(connection: apsw.Connection, session: str, now: int, *, ended: bool = F
 
 
 def rest(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
-    """Do what concerns the session in the caller's transaction; `now` may be a time that stands in its log."""
-    before = connection.execute("SELECT idle_at FROM session WHERE id = ?", (session,)).get
-    settle(connection, session, now, ended=ended)
-    charged = charge(connection, session, now)
-    boost(connection, session, before)
-    suggest.leave(connection, session, charged)
-    promote.promote(connection, session, now)
+    """Do what concerns the session in the caller's transaction; `now` may be a time that stands in its log.
+
+    Of most sessions nothing was told, and nothing was mended in them: what there is to do is asked at once.
+    """
+    before, told, failed, mended, stale = connection.execute(
+        "SELECT (SELECT idle_at FROM session WHERE id = ?1), "
+        "EXISTS (SELECT 1 FROM injection WHERE session = ?1 AND final = 0), "
+        "EXISTS (SELECT 1 FROM failed WHERE session = ?1), EXISTS (SELECT 1 FROM fix WHERE session = ?1), "
+        "EXISTS (SELECT 1 FROM lesson WHERE status = 'stale')",
+        (session,),
+    ).get
+    if told:
+        settle(connection, session, now, ended=ended)
+    else:
+        _idle(connection, session, now, ended=ended)
+    if failed:
+        charged = charge(connection, session, now)
+        boost(connection, session, before)
+        suggest.leave(connection, session, charged)
+    if mended:
+        promote.promote(connection, session, now)
     for project in _projects(connection, session):
         promote.mine(connection, project, now)
-    archive.archive(connection, now)
+    if stale:
+        archive.archive(connection, now)
 
 
 def settle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
@@ -61,6 +76,10 @@ def settle(connection: apsw.Connection, session: str, now: int, *, ended: bool =
         if word != before:
             settings.count(connection, f"injections_{word}")
             settings.count(connection, f"injections_{before}", -(before != "unmeasured"))
+    _idle(connection, session, now, ended=ended)
+
+
+def _idle(connection: apsw.Connection, session: str, now: int, *, ended: bool) -> None:
     connection.execute(
         "UPDATE session SET idle_at = ?, ended = max(ended, ?) WHERE id = ?", (now, ended, session)
     )

@@ -10,6 +10,7 @@ log(1 + (N - df + 0.5) / (df + 0.5)), which stays above 0 and tells rare from co
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import log
+from operator import itemgetter
 from typing import NamedTuple
 
 import apsw
@@ -37,6 +38,7 @@ _COMMON_FROM, _MOST_COMMON = 50, 1_000
 one in more than a thousand: that is as far as anybody counts."""
 
 
+_term = itemgetter(0)
 _SHARED: dict[str, Counter[str]] = {}
 """Lines that many lessons end with, and their stems: suggestions."""
 _MOST_SHARED, _MOST_LINES = 200, 500
@@ -132,7 +134,7 @@ def write_missing(connection: apsw.Connection) -> int:
 def put_many(connection: apsw.Connection, lessons: Sequence[tuple[int, str, Place]]) -> list[int]:
     """Write the postings of lessons that have none, by row, text and place; return the length of each text.
 
-    They are written in the order in which they lie: a word at a time over many lessons costs half of a lesson
+    They are written nearly in the order in which they lie: a word at a time over many lessons costs half of a lesson
     at a time.
     """
     counts = [_counts(connection, content) for _, content, _ in lessons]
@@ -144,13 +146,11 @@ def put_many(connection: apsw.Connection, lessons: Sequence[tuple[int, str, Plac
     parts = {
         place: _part(connection, place, words, number) for place, (number, words) in sums.items()
     }
-    postings = [
-        (term, parts[place], row, count, length)
-        for (row, _, place), found, length in zip(lessons, counts, lengths, strict=True)
-        for term, count in found.items()
-        if term not in _UNASKED
-    ]
-    postings.sort()
+    postings: list[tuple[str, int, int, int, int]] = []
+    for (row, _, place), found, length in zip(lessons, counts, lengths, strict=True):
+        part = parts[place]
+        postings += [(t, part, row, n, length) for t, n in found.items() if t not in _UNASKED]
+    postings.sort(key=_term)
     connection.executemany("INSERT INTO posting VALUES (?, ?, ?, ?, ?)", postings)
     return lengths
 

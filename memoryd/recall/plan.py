@@ -20,11 +20,14 @@ from memoryd.recall.query import MOST_TERMS, Mode
 
 LEAST_DRIVEN, MOST_DRIVEN = 2_000, 10_000
 """Bounds of how many rows the driving words may bring together, by their summed frequencies."""
+LEAST_WIDE, MOST_WIDE = 9_000, 20_000
+"""The same where many of the rows will not be told, as of a reader who wants no untrusted ones: of 69k rows 9,000
+keep overlap@10 at 0.92 to 0.98 for five and twelve words where a quarter is left, 2,000 at 0.66 to 0.74."""
 _DRIVEN_SHARE = 35
 """In between it is this part of all rows. For twelve words in 69k rows it keeps nDCG@10 at 0.998 and takes
 a quarter of the time of 10,000, which a million rows need for the same."""
-WALKED = 10
-"""So many times as many rows the lists of words that only rank may have together; the commonest come late."""
+WALKED = 200_000
+"""Rows that the lists of words which only rank may have together; the commonest come late, which costs as much."""
 NEWEST = 2_000
 """Rows that are ranked where nothing drives: those read last."""
 _JOINED = 3
@@ -75,19 +78,25 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(
-    weighed: Sequence[Weighed], mode: Mode, rows: int, *, walk_all: bool = False
+    weighed: Sequence[Weighed],
+    mode: Mode,
+    rows: int,
+    *,
+    walk_all: bool = False,
+    wide: bool = False,
 ) -> Plan | None:
     """Return how to look for the terms among `rows` visible rows; None: nothing can be found.
 
-    `walk_all`: no word comes late.
+    `walk_all`: no word comes late. `wide`: many of the rows that are driven will not be told.
     """
+    most = driven(rows, wide=wide)
     if mode == "all":
-        return _every(weighed, rows) if all(one.frequency for one in weighed) else None
+        return _every(weighed, rows, most) if all(one.frequency for one in weighed) else None
     held = sorted((one for one in weighed if one.frequency), key=lambda one: one.frequency)
-    return _some(held[:MOST_TERMS], rows, walk_all=walk_all) if held else None
+    return _some(held[:MOST_TERMS], rows, most, walk_all=walk_all) if held else None
 
 
-def _every(weighed: Sequence[Weighed], rows: int) -> Plan:
+def _every(weighed: Sequence[Weighed], rows: int, most: int) -> Plan:
     """Plan for rows that hold every term."""
     matches = [one.term.match for one in weighed]
     found = min(one.frequency for one in weighed)
@@ -99,11 +108,11 @@ def _every(weighed: Sequence[Weighed], rows: int) -> Plan:
         first=0,
         frequencies=tuple(one.frequency for one in weighed),
         most=found,
-        newest=0 if found <= 2 * driven(rows) else NEWEST,
+        newest=0 if found <= 2 * most else NEWEST,
     )
 
 
-def _some(held: Sequence[Weighed], rows: int, *, walk_all: bool) -> Plan:
+def _some(held: Sequence[Weighed], rows: int, most: int, *, walk_all: bool) -> Plan:
     """Plan for rows that hold any of the terms, given rarest first."""
     matches = [one.term.match for one in held]
     everything = " OR ".join(matches)
@@ -118,7 +127,7 @@ def _some(held: Sequence[Weighed], rows: int, *, walk_all: bool) -> Plan:
         frequencies,
         sum(frequencies),
     )
-    driving = _driving(held, driven(rows))
+    driving = _driving(held, most)
     if driving == len(held):
         return whole
     if driving:
@@ -139,7 +148,7 @@ def _some(held: Sequence[Weighed], rows: int, *, walk_all: bool) -> Plan:
 
 def _driven(held: Sequence[Weighed], driving: int, rows: int, *, walk_all: bool) -> Plan:
     """Plan for rows that hold one of the first `driving` terms, given rarest first."""
-    most = sum(one.frequency for one in held) if walk_all else WALKED * driven(rows)
+    most = sum(one.frequency for one in held) if walk_all else WALKED
     near, late = _walked(held[driving:], most)
     ordered = [*held[:driving], *near, *late]
     matches = [one.term.match for one in ordered[: driving + len(near)]]
@@ -175,9 +184,10 @@ def _levels(terms: Sequence[Weighed], needed: Callable[[Iterable[int]], bool]) -
     return tuple(level for level, held in enumerate(by_class) if needed(held))
 
 
-def driven(rows: int) -> int:
+def driven(rows: int, *, wide: bool) -> int:
     """Return how many rows the driving words may bring together; the rarest one alone, twice as many."""
-    return max(LEAST_DRIVEN, min(MOST_DRIVEN, rows // _DRIVEN_SHARE))
+    least, most = (LEAST_WIDE, MOST_WIDE) if wide else (LEAST_DRIVEN, MOST_DRIVEN)
+    return max(least, min(most, rows // _DRIVEN_SHARE))
 
 
 def _driving(held: Sequence[Weighed], most: int) -> int:

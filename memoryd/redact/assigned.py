@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from memoryd.patterns import later
 from memoryd.redact.names import Telling, telling
 from memoryd.redact.values import PROSE, Seen, is_literal, is_opaque, is_placeholder
 
@@ -39,11 +40,11 @@ _BEFORE_WORD, _AFTER_WORD = 40, 60
 _QUOTED_LENGTH = 8192
 _TRAILING = ".,:;!?)]}"
 
-_NAME_ENDS = re.compile(rf"(?a)[\w-]{{1,{_AFTER_WORD}}}+")
-_TWO_WORDS = re.compile(r"(?i)\b(?:access|api|auth|encryption|license|private|secret|signing)[ ]\Z")
+_NAME_ENDS = later(rf"(?a)[\w-]{{1,{_AFTER_WORD}}}+")
+_TWO_WORDS = later(r"(?i)\b(?:access|api|auth|encryption|license|private|secret|signing)[ ]\Z")
 
 # What follows a name. The separator may stand after what closes a quoted or indexed name, or bold type.
-_ASSIGNS = re.compile(
+_ASSIGNS = later(
     r"""(?x)
     (?P<close> [\\"'`*\])]{0,8}+ )
     (?P<gap> [ \t]{0,20}+ )
@@ -51,21 +52,19 @@ _ASSIGNS = re.compile(
     (?P<more> [ \t]{0,20}+ )
     """
 )
-_TYPED = re.compile(r"(?a)[\w.\[\]| ]{1,40}+=[ \t]?(?=[\"'`])")  # `token: str = "x"`
-_FLAGGED = re.compile(r"[ \t]{1,8}+(?=[^\s-])")
-_ELEMENT = re.compile(r">(?P<value>[^<>\s]{1,400}+)</")
-_PAIRED = re.compile(  # `name: API_KEY`, and `value: x` on the same line or the next
+_TYPED = later(r"(?a)[\w.\[\]| ]{1,40}+=[ \t]?(?=[\"'`])")  # `token: str = "x"`
+_FLAGGED = later(r"[ \t]{1,8}+(?=[^\s-])")
+_ELEMENT = later(r">(?P<value>[^<>\s]{1,400}+)</")
+_PAIRED = later(  # `name: API_KEY`, and `value: x` on the same line or the next
     r"""(?x) [\\"']{0,4}+ ,?+ \s{0,40}+ [\\"']{0,4}+ value [\\"']{0,4}+ \s?+ : \s?+"""
 )
-_FALLS_BACK = re.compile(
+_FALLS_BACK = later(
     r"(?a)[\w.\[\]()]{1,80}+ (?:\|\||\?\?|or) (?=[\"'`])"
 )  # `process.env.TOKEN || "x"`
-_SAID = re.compile(
-    r"""(?i)[ ](?:(?:as|is|to|was):?[ ]["'`]?+|["'`])(?P<value>[^\s"'`,;]{6,200}+)"""
-)
-_LOGIN = re.compile(r"login\s{1,8}+\S{1,60}+\s{1,8}+\Z")  # netrc: `login u password x`
+_SAID = later(r"""(?i)[ ](?:(?:as|is|to|was):?[ ]["'`]?+|["'`])(?P<value>[^\s"'`,;]{6,200}+)""")
+_LOGIN = later(r"login\s{1,8}+\S{1,60}+\s{1,8}+\Z")  # netrc: `login u password x`
 
-_AUTHORIZATION = re.compile(
+_AUTHORIZATION = later(
     r"""(?xai)
     [\\"'\])]{0,4}+ [ \t]{0,8}+ [:=,] [ \t]{0,8}+ (?:[bf](?=["'`\\]))?+ \\{0,7}+ ["'`]?+
     (?: (?P<scheme> [a-z][\w-]{2,30}+ ) [ \t]{1,8}+ )?
@@ -73,8 +72,8 @@ _AUTHORIZATION = re.compile(
     """
 )
 _SCHEMES = {"apikey", "basic", "bearer", "digest", "jwt", "key", "negotiate", "ssws", "token"}
-_BEARER = re.compile(r"""[ \t]{1,8}+(?P<value>[^\s"'`\\<>]{2,8192}+)""")
-_COOKIE = re.compile(  # one pair at least has a value written out
+_BEARER = later(r"""[ \t]{1,8}+(?P<value>[^\s"'`\\<>]{2,8192}+)""")
+_COOKIE = later(  # one pair at least has a value written out
     r"""(?xa)
     ["'\\]{0,4}+ [ \t]{0,4}+ : [ \t]{0,4}+ \\{0,7}+ ["'`]?+
     (?= [^\n"'`\\]{0,200}? [\w.-]=[^\s;${<%"'`\\] )
@@ -82,8 +81,8 @@ _COOKIE = re.compile(  # one pair at least has a value written out
     """
 )
 
-_OPENS = re.compile(r"""[bBfFrRuU$@]{0,2}+(?P<level>\\{0,7}+)(?P<quote>\"\"\"|'''|["'`])""")
-_KEY_ENDS = re.compile(r"""\\{0,7}+["'`]{1,3}+ ?(?::(?!:)|=)""")  # `"x":`, a name and no value
+_OPENS = later(r"""[bBfFrRuU$@]{0,2}+(?P<level>\\{0,7}+)(?P<quote>\"\"\"|'''|["'`])""")
+_KEY_ENDS = later(r"""\\{0,7}+["'`]{1,3}+ ?(?::(?!:)|=)""")  # `"x":`, a name and no value
 _BARE_CHARS = r"""
     (?: [^\s"'`<>&;|\\,]{1,32}+
       | \\ (?! [nrt"'`\\] )
@@ -97,10 +96,8 @@ _SHELL_CHARS = r"""
     )
 """
 # Judged by its first letters, and read to its end only if it is a secret.
-_BARE, _BARE_TO_ITS_END = (re.compile(rf"(?xa) {_BARE_CHARS}{{1,{parts}}}+") for parts in (8, 4096))
-_SHELL, _SHELL_TO_ITS_END = (
-    re.compile(rf"(?xa) {_SHELL_CHARS}{{1,{parts}}}+") for parts in (8, 4096)
-)
+_BARE, _BARE_TO_ITS_END = (later(rf"(?xa) {_BARE_CHARS}{{1,{parts}}}+") for parts in (8, 4096))
+_SHELL, _SHELL_TO_ITS_END = (later(rf"(?xa) {_SHELL_CHARS}{{1,{parts}}}+") for parts in (8, 4096))
 
 
 class Named(NamedTuple):

@@ -4,9 +4,10 @@ In: a name as code, JSON, a shell or an HTTP header writes it. Out: how much it 
 same answer serves argument keys and assignments in text, so that a secret is treated alike in both.
 """
 
-import re
 from enum import IntEnum
 from functools import lru_cache
+
+from memoryd.patterns import later
 
 
 class Telling(IntEnum):
@@ -18,7 +19,7 @@ class Telling(IntEnum):
     PASSWORD = 3  # `password`, `secret`: any literal
 
 
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PART = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -64,11 +65,11 @@ _PASS_OWNERS = _words("""
     admin auth basic database db email ftp http imap keystore ldap login mail mongo my mysql pg postgres
     proxy rabbit rabbitmq redis root sftp smtp ssh store sudo truststore user wifi
 """)
-_GLUED_TOKEN = re.compile(r"(?:access|api|auth|bot|csrf|id|refresh|session|user|xsrf)tokens?\Z")
-_GLUED_KEY = re.compile(
+_GLUED_TOKEN = later(r"(?:access|api|auth|bot|csrf|id|refresh|session|user|xsrf)tokens?\Z")
+_GLUED_KEY = later(
     r"(?:access|account|api|auth|encryption|master|private|secret|signing|ssh)keys?\Z"
 )
-_PASSWORD = re.compile(r"(?:.*(?:password|passwd|passphrase|secret|pwd)|passcode)\Z")
+_PASSWORD = later(r"(?:.*(?:password|passwd|passphrase|secret|pwd)|passcode)\Z")
 _WORKING_FOLDER = {"PWD", "OLDPWD", "pwd"}
 
 

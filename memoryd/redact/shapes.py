@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from itertools import takewhile
 
+from memoryd.patterns import later
 from memoryd.redact.values import is_opaque, is_placeholder
 
 Span = tuple[int, int]
@@ -37,30 +38,30 @@ _TOKENS: tuple[tuple[str, str], ...] = (
     ("xox", r"xox[abeoprs]-(?<![A-Za-z0-9]xox[abeoprs]-)[\w-]{10,}"),
     ("://", r"hooks\.slack\.com/services/(T\w+/B\w+/\w{8,})"),
 )
-_PATTERNS = tuple((needle, re.compile(pattern, re.ASCII)) for needle, pattern in _TOKENS)
+_PATTERNS = tuple((needle, later(pattern, re.ASCII)) for needle, pattern in _TOKENS)
 _ALSO_A_WORD = {"hf_", "sk-"}
 
-_PRIVATE_OPENS = re.compile(r"(?i)<private(?:\s[^<>]{0,200})?>")
-_PRIVATE_TAG = re.compile(r"(?i)</private\s{0,20}>|<private(?:\s[^<>]{0,200})?>")
-_PRIVATE_CLOSES_AT_END = re.compile(r"(?i)</private\s{0,20}>\Z")
+_PRIVATE_OPENS = later(r"(?i)<private(?:\s[^<>]{0,200})?>")
+_PRIVATE_TAG = later(r"(?i)</private\s{0,20}>|<private(?:\s[^<>]{0,200})?>")
+_PRIVATE_CLOSES_AT_END = later(r"(?i)</private\s{0,20}>\Z")
 
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_BEGIN = later(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_END = later(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _WHOLE_KEY = 20_000  # characters; RSA with 16,384 bits has 12,700
-_BREAK = re.compile(r"(?:\s|\\+[nrt])++")
-_WORD = re.compile(r"(?:(?!\\[nrt])\S)++")
-_LETTERS = re.compile(r"[A-Za-z0-9+/=]{20}")
-_LINE = re.compile(r"[A-Za-z0-9+/=]{1,100}")
+_BREAK = later(r"(?:\s|\\+[nrt])++")
+_WORD = later(r"(?:(?!\\[nrt])\S)++")
+_LETTERS = later(r"[A-Za-z0-9+/=]{20}")
+_LINE = later(r"[A-Za-z0-9+/=]{1,100}")
 # What code puts between the lines of a key.
 _JUNK = r"""(?:\\[nrt]|[\s"'+,\\>|*#;()\[\]-]){0,60}+"""
-_CUT_KEY = re.compile(
+_CUT_KEY = later(
     rf"(?:{_JUNK}[A-Z][A-Za-z-]{{2,20}}+: [^\n\\]{{1,100}}+)*+"  # Proc-Type: 4,ENCRYPTED
     rf"(?:{_JUNK}[A-Za-z0-9+/=]{{20,}}+)*+(?:{_JUNK}[A-Za-z0-9+/=]{{4,19}}+(?=[.…\s]*+\Z))?+"
 )
 
-_USERINFO = re.compile(r"""://[^\s/:@"'`<>\\]{0,128}+:(?P<value>[^\s/"'`<>\\]{1,256})@(?=[\w\[])""")
-_BARE_USER = re.compile(r"://(?P<value>[A-Za-z0-9_-]{20,256}+)@(?=[\w\[])")
-_CURL_USER = re.compile(
+_USERINFO = later(r"""://[^\s/:@"'`<>\\]{0,128}+:(?P<value>[^\s/"'`<>\\]{1,256})@(?=[\w\[])""")
+_BARE_USER = later(r"://(?P<value>[A-Za-z0-9_-]{20,256}+)@(?=[\w\[])")
+_CURL_USER = later(
     r"""(?<![\w-])(?:-u|--user|--proxy-user)[ =]?["']?[^\s:"'$]{1,64}+:(?P<value>[^\s"']{2,256}+)"""
 )
 _NO_PASSWORD = {"pass", "passwd", "password", "pw", "pwd", "secret", "token", "x-oauth-basic"}

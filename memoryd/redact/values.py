@@ -5,9 +5,9 @@ at a secret is ordinary code and stays readable; where a word could be both, bei
 prose decides, and a digit among the letters makes it a secret.
 """
 
-import re
 from typing import NamedTuple
 
+from memoryd.patterns import later
 from memoryd.redact.names import Telling
 
 
@@ -47,7 +47,7 @@ PROSE = frozenset(
     string style that the then this to token tokens type value values via was we when which will with without you your
     """.split()
 )
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = later(
     r"""(?xi)
       \$ (?: [a-z_]\w* (?: (?:->|::|[.:\[]) .* )? | \d | [{(] .* )     # $X $x->y $env:X ${X} $(x)
     | % (?: \w+% | [sdr] | \(.* )                                      # %X% %s %(x)s
@@ -62,23 +62,23 @@ _WEAK = frozenset(
 )  # separators of code: compared with, next in a list
 _LONGEST_PLACEHOLDER = 120
 _ENOUGH = 256  # characters, to tell whether a value looks random
-_BLANK, _DIGIT = re.compile(r"\s"), re.compile(r"\d")
-_LETTER, _ALNUM = re.compile(r"[^\W\d_]"), re.compile(r"[^\W_]")
-_REFERENCE = re.compile(
+_BLANK, _DIGIT = later(r"\s"), later(r"\d")
+_LETTER, _ALNUM = later(r"[^\W\d_]"), later(r"[^\W_]")
+_REFERENCE = later(
     r"""(?x)
       (?:process\.env|import\.meta|os\.(?:environ|getenv)|ENV|env|secrets|vars)\b[.\[(]
     | [A-Za-z_$][\w$]* (?:(?:\?\.|\.|::|->)[A-Za-z_$][\w$]*)* !?[(\[]      # a call or an index
     """
 )
-_NAMED = re.compile(  # words of letters, two digits at most after each: `user2.access_token`
+_NAMED = later(  # words of letters, two digits at most after each: `user2.access_token`
     r"""(?x) _*+ [A-Za-z$]++ \d{0,2}+ (?: (?:(?:\?\.|\.|::|->)_*+|_++) [A-Za-z$]++ \d{0,2}+ )*+ _*+ !? \Z"""
 )
-_PATH = re.compile(r"(?:~|\.{1,2})?(?:/[a-z0-9_.@+-]{1,40})+/?\Z")
-_SENTENCE = re.compile(
+_PATH = later(r"(?:~|\.{1,2})?(?:/[a-z0-9_.@+-]{1,40})+/?\Z")
+_SENTENCE = later(
     r"(?i)\b(?:a|an|and|are|at|be|cannot|enter|for|from|in|invalid|is|key|missing|must|not|of|or|password"
     r"|passwords|required|secret|should|the|this|to|token|tokens|with|you|your)\b"
 )
-_LAST_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+(?=[\d_]*\Z)")
+_LAST_WORD = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+(?=[\d_]*\Z)")
 
 
 def is_literal(seen: Seen) -> bool:

@@ -28,7 +28,7 @@ from memoryd.index.table import LIVE
 from memoryd.labels import Label
 from memoryd.lessons import forget as forgetting
 from memoryd.lessons import raising, retention, settlement, store, words
-from memoryd.lessons.pairing import Heard, Pairing, clean
+from memoryd.lessons.pairing import Pairing, clean
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
 from memoryd.serve.quiet import Quiet
@@ -36,7 +36,7 @@ from memoryd.serve.together import Lesson, rest
 
 MOST_HELD = 50_000
 """Records that wait to be learned from; more are dropped, and read again when there is time."""
-_MOST_AT_ONCE, TOGETHER = 20, 4_000
+_MOST_AT_ONCE, TOGETHER = 100, 4_000
 """Records in one transaction: some 50 ms, for which whoever wants to write may have to wait."""
 
 log = structlog.get_logger()
@@ -100,11 +100,10 @@ class Learner:
         Raises: what `db.wrong` knows, with everything taken back; the next look finds what was missed.
         """
         told = self._take()
-        if told is not None:
-            self._together(told)
-        elif self._missed and not self._queue:
+        more = told is not None and self._together(told)
+        if not more and self._missed and not self._queue:
             self.look(self._logs())
-        self._more = told is not None or bool(self._queue)
+        self._more = more or bool(self._queue)
         return self._more
 
     def due(self, now: int) -> float | None:
@@ -239,13 +238,15 @@ class Learner:
         told = next(self._now, None)
         return self._next(self._queue.popleft()) if told is None and self._queue else told
 
-    def _together(self, told: Told | None) -> None:
-        """Learn from `told` and what waits behind it: far behind, a commit a batch costs as much as its rows.
+    def _together(self, told: Told | None) -> bool:
+        """Learn from `told` and what waits behind it, and say whether that may not be all.
+
+        Far behind, a commit a batch costs as much as its rows.
 
         All of it can be read again, so no commit waits for the disk.
         """
         taken: list[Told] = []
-        size = 0
+        size, more = 0, False
         try:
             with db.unsynced(self.connection):
                 while told is not None:
@@ -253,8 +254,8 @@ class Learner:
                     if told.key not in self._stumbled:
                         self._learn(told)
                     size += len(told.heard)
-                    alone = self._alone > 0 or size >= TOGETHER
-                    told = None if alone else self._take()
+                    more = self._alone > 0 or size >= TOGETHER
+                    told = None if more else self._take()
                 self._lesson.save()
                 words.write_missing(self.connection)
         except MemorydError:
@@ -265,7 +266,9 @@ class Learner:
             log.exception("a fault while learning from a log")
             self._forget()
             self._stumble(taken)
+            more = True
         self._alone = max(0, self._alone - 1)
+        return more
 
     def _stumble(self, taken: list[Told]) -> None:
         """Leave the log out that tripped us up; where it may be one of several, take them one by one first."""
@@ -308,27 +311,27 @@ class Learner:
         if told.first < place.n:
             lesson.end()
             self._raise(told, place)
-        batch: list[Heard] = []
+        heard = told.heard
+        if told.first < place.n:
+            heard = [one for one in heard if one.record.n >= place.n]
         session: str | None = None
         project: str | None = None
-        for heard in told.heard:
-            record, before = heard.record, heard.before
-            if record.n < place.n:
-                continue
-            ts = record.ts
-            if ts is not None and (before is None or ts - before > pause):
-                lesson.add(pairing, batch)
-                lesson.quiet(clean(heard.session), ts, pause)
-            if heard.session is not session or heard.project is not project:
-                lesson.add(pairing, batch)
-                session, project = heard.session, heard.project
+        first = 0
+        for n, one in enumerate(heard):
+            record, ts, before = one.record, one.record.ts, one.before
+            quiet = ts is not None and (before is None or ts - before > pause)
+            if quiet or one.session is not session or one.project is not project:
+                lesson.add(pairing, heard[first:n], written)
+                first, session, project = n, one.session, one.project
                 pairing.place(session, project or "")
-            batch.append((record, heard.rows, heard.after, before or written + record.n))
+                if quiet and ts is not None:
+                    lesson.quiet(pairing.session, ts, pause)
             if record.rest is not None:
-                lesson.add(pairing, batch)
+                lesson.add(pairing, heard[first : n + 1], written)
+                first = n + 1
                 now = ts or before or written + record.n
                 lesson.rest(pairing.session, now, ended=record.rest == "end")
-        lesson.add(pairing, batch)
+        lesson.add(pairing, heard[first:], written)
         self.quiet.written(pairing.session, written)
 
     def _raise(self, told: Told, place: Place) -> None:
@@ -346,7 +349,7 @@ class Learner:
                 forgetting.gone(self.connection, place.name[:12], covers, home=home)
                 break
             pairing.place(heard.session, heard.project or "")
-            for seen in pairing.feed(heard.record, heard.rows, heard.after, told.written):
+            for seen in pairing.feed(heard.record, heard.calls, heard.after, told.written):
                 raising.to(self.connection, seen)
         if told.end >= place.n:
             self._twice.pop(place.name, None)

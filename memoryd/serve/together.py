@@ -6,15 +6,15 @@ words, for what is known costs the same for ten calls and for a thousand, and a 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import apsw
 
-from memoryd.index.heard import Told
+from memoryd.index.heard import Heard, Told
 from memoryd.lessons import settlement
 from memoryd.lessons.observe import Failed, failures, load, save, write
-from memoryd.lessons.pairing import Gathering, Heard, Pairing, Seen, clean
+from memoryd.lessons.pairing import Gathering, Pairing, Seen, clean
 from memoryd.serve import naming
 
 _MOST_PAIRINGS = 64
@@ -47,12 +47,11 @@ class Lesson:
         self._pairings[log] = pairing
         return pairing
 
-    def add(self, pairing: Pairing, batch: list[Heard]) -> None:
-        """Take records of the session that speaks there now; the list is emptied."""
-        if batch:
-            pairing.gather(self._gathered, batch)
+    def add(self, pairing: Pairing, heard: Sequence[Heard], written: int) -> None:
+        """Take records of the session that speaks there now; `written`: when their file was changed last (ms)."""
+        if heard:
+            pairing.gather(self._gathered, heard, written)
             self._sessions.add(pairing.session)
-            batch.clear()
 
     def rest(self, session: str, now: int, *, ended: bool) -> None:
         """Let a session come to rest after what was taken so far."""

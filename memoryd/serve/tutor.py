@@ -53,6 +53,7 @@ class Tutor:
         self._readers: list[apsw.Connection] = []
         self.turn = trio.Lock()
         self._wake = trio.Event()
+        self._gathers = False
         self._rounds = trio.lowlevel.ParkingLot()
         self._learner: Learner | None = None
         try:
@@ -86,8 +87,13 @@ class Tutor:
         """
         if self._learner is not None:
             self._learner.hear(told)
-            if self._learner.busy and (not more or self._learner.held >= TOGETHER):
+            self._gathers = more
+            if self._learner.busy and not self._waits(self._learner):
                 self._wake.set()
+
+    def _waits(self, learner: Learner) -> bool:
+        """Say whether what was heard waits for more to come."""
+        return self._gathers and learner.held < TOGETHER
 
     def look(self) -> None:
         """See that nothing was missed."""
@@ -136,8 +142,8 @@ class Tutor:
 
     async def caught_up(self) -> None:
         """Return once all that was heard so far is learned from."""
-        self._wake.set()
         while self._learner is not None and not self.fault and self._learner.busy:
+            self._wake.set()
             await self._rounds.park()
 
     def overview(self) -> dict[str, object]:
@@ -190,11 +196,7 @@ class Tutor:
         self._wake = trio.Event()
         try:
             async with self.turn:
-                more = await self._write(learner.step)
-            due = None
-            if not more:
-                async with self.turn:
-                    due = await self._write(learner.due, clock.now_ms())
+                more, due = await self._write(_step, learner, clock.now_ms())
             if self._topics is not None and self._topics.wanted("lesson"):
                 await self._tell(learner, self._topics)
         except Exception as error:
@@ -210,7 +212,7 @@ class Tutor:
         if self.fault:
             log.info("learning goes on")
             self.fault = ""
-        if not more:
+        if not more or self._waits(learner):
             self._rounds.unpark_all()
             with trio.move_on_after(math.inf if due is None else due):
                 await self._wake.wait()
@@ -225,6 +227,12 @@ class Tutor:
         for connection in (*self._readers, learner.connection):
             db.close(connection)
         self._readers.clear()
+
+
+def _step(learner: Learner, now: int) -> tuple[bool, float | None]:
+    """Learn from what was heard; where that is all, let sessions rest. Returns: both answers."""
+    more = learner.step()
+    return more, None if more else learner.due(now)
 
 
 def _counts(connection: apsw.Connection) -> dict[str, object]:

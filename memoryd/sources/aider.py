@@ -85,7 +85,7 @@ def _bare(text: str, sort: str) -> str:
     return text[len(_PROMPT) :].rstrip() if sort == "owner" and text.startswith("####") else text
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line."""
     kind, words = loose.string(line.get("aider")), line.get("text")
     items: list[Item] = []

@@ -8,7 +8,6 @@ a record is a function of its bytes, of its number, and of whether the log has n
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,14 +32,15 @@ class Adapter(msgspec.Struct, frozen=True):
     `wants(log)`: whether a path below such a folder can be a log.
     `claims(record)`: True if a decoded record can only be of this format, False if it cannot, None if it may.
     `parse(line, n, begun, raw)`: the record of a decoded line; `begun` is whether an earlier record of the
-    log named itself, `raw` the line's bytes, which are there when `CloserLook` asked for them.
+    log named itself, `raw` the line's bytes. Raises NotJson for what must not be believed.
+    `gathered`: the shape of a line that does not fit the decoder, where that is another than the decoder's.
+    `later`: decodes the lines of a log that has begun, from record `told_by` on, without what it has told by then.
+    `begins`: whether `begun` matters to `parse`.
     `telling`: fields of the decoded line that bring text, and so raise if they have an unexpected shape.
     `origin(log)`: the link that a log's own path tells; `agent(log, session)`: the name by which results tell
     of the sub-agent whose log it is, if any; `agents(more)`: the names that a result tells (`Returned.more`);
     `named`: its records have names (`Record.uuid`).
     `below(log)`: the folder where the logs of its sub-agents lie, if they have one.
-    `labelled(lines)`: which lines, by their places in the list, give labels of their own; `doubt(raw, line)`
-    is why such a line must not be believed, or None.
     `whole`: how logs are read that are no files of lines, where the harness has such; `parse` takes their lines.
     """
 
@@ -50,16 +50,24 @@ class Adapter(msgspec.Struct, frozen=True):
     find: Callable[[Path, Mapping[str, str]], list[Path]]
     wants: Callable[[str], bool]
     claims: Callable[[Mapping[str, object]], bool | None]
-    parse: Callable[[Any, int, bool, bytes | None], Record]
+    parse: Callable[[Any, int, bool, bytes], Record]
+    gathered: type[msgspec.Struct] | None = None
+    later: msgspec.json.Decoder[Any] | None = None
+    told_by: int = 0
+    begins: bool = True
     telling: frozenset[str] = frozenset()
     origin: Callable[[str], Link | None] = lambda log: None
     agent: Callable[[str, str], str | None] = lambda log, session: None
     agents: Callable[[msgspec.Raw], tuple[str, ...]] = lambda more: ()
     below: Callable[[str], str | None] = lambda log: None
     named: bool = False
-    labelled: Callable[[list[Any]], list[int]] = lambda lines: []
-    doubt: Callable[[bytes, Any], str | None] = lambda raw, line: None
     whole: tuple[Whole, ...] = ()
+
+    def decoder_of(self, n: int, begun: bool) -> msgspec.json.Decoder[Any]:
+        """Return what decodes record `n` of a log."""
+        if self.later is None or not begun or n < self.told_by:
+            return self.decoder
+        return self.later
 
     def whole_of(self, log: str) -> Whole | None:
         """Return how the log at a path is read if it is no file of lines."""
@@ -114,12 +122,17 @@ class LogFile(msgspec.Struct, frozen=True, gc=False):
         return self.adapter.whole_of(self.log)
 
 
+_Scalar = str | int | float | bool | None
+_One = dict[str, _Scalar] | list[_Scalar] | _Scalar
+_Two = dict[str, _One] | list[_One] | _Scalar
+_Three = dict[str, _Two] | list[_Two] | _Scalar
+_Four = dict[str, _Three] | list[_Three] | _Scalar
+Args = dict[str, _Four] | list[_Four] | _Scalar
+"""A call's arguments as nearly all are: five levels at most, so that their depth need not be looked at."""
+
+
 class NotJson(ValueError):
     """What a line holds further in cannot be decoded or must not be believed; `args[0]` says why."""
-
-
-class CloserLook(Exception):
-    """A line of a kind that is not known: `parse` asks for its bytes."""
 
 
 def is_jsonl(log: str) -> bool:
@@ -205,11 +218,9 @@ def came_along(block: int, along: Along) -> Brought:
     return Brought(block, along.name, args=None if along.path is None else {"path": along.path})
 
 
-def members(raw: bytes | None) -> dict[str, Any]:
-    """Return all fields of an object of an unknown kind. Raises: CloserLook without `raw`; NotJson."""
-    if raw is None:
-        raise CloserLook
-    found: dict[str, Any] = decoded(msgspec.Raw(raw))
+def members(raw: bytes) -> dict[str, Any]:
+    """Return all fields of an object of an unknown kind. Raises: NotJson."""
+    found: dict[str, Any] = decoded(msgspec.Raw(raw.strip()))
     return found
 
 
@@ -242,21 +253,6 @@ def carries_text(tree: object) -> bool:
 def about(session: str | None, project: str | None, agent: str, link: Link | None = None) -> About:
     """Return the one `About` of these values: neighbouring lines of a log tell the same."""
     return About(session, project, agent, link)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def milliseconds(moment: datetime | None) -> int | None:
-    """Return milliseconds since 1970 UTC; a missing offset means UTC, as in `clock.parse_rfc3339`."""
-    if moment is None:
-        return None
-    try:
-        since = moment - _EPOCH
-    except TypeError:
-        since = moment.replace(tzinfo=UTC) - _EPOCH
-    # The same as since // one millisecond, at two thirds of the time: it runs for every record.
-    return since.days * 86_400_000 + since.seconds * 1_000 + since.microseconds // 1_000
 
 
 def unreadable(n: int, reason: str) -> Record:

@@ -69,7 +69,6 @@ _TOLD_BY = 16
 """Records by which a log has told its session and folder, which every record repeats."""
 
 _OWNER, _ASSISTANT, _SUMMARY = Kind.OWNER, Kind.ASSISTANT, Kind.SUMMARY
-_milliseconds = base.milliseconds
 _HOSTED = frozenset(("server_tool_use", "mcp_tool_use"))
 _SILENT_BLOCKS = frozenset(("thinking", "redacted_thinking", "fallback"))
 _NOT_THE_OWNER = frozenset(
@@ -78,6 +77,7 @@ _NOT_THE_OWNER = frozenset(
         *("system", "task-notification", "teammate"),
     )
 )
+_NOTHING = msgspec.Raw()
 _EMPTY = frozenset((b"", b"null", b"[]", b'""', b"{}", b"false"))
 
 
@@ -94,10 +94,22 @@ class Block(msgspec.Struct, gc=False):
     content: msgspec.Raw = msgspec.Raw()
 
 
+class PlainBlock(Block, gc=False):
+    """A content block whose arguments are not deep."""
+
+    input: base.Args = None
+
+
 class Message(msgspec.Struct, gc=False):
     """A message's content: one text, or blocks."""
 
     content: str | list[Block] | None = None
+
+
+class PlainMessage(msgspec.Struct, gc=False):
+    """The content of a later line's message."""
+
+    content: str | list[PlainBlock] | None = None
 
 
 class Named(msgspec.Struct, gc=False):
@@ -118,34 +130,43 @@ class Attachment(msgspec.Struct, gc=False):
     plan_file_path: object = msgspec.field(name="planFilePath", default=None)
 
 
-class Line(msgspec.Struct, gc=False, rename="camel"):
-    """What is read of a line."""
+class LaterLine(msgspec.Struct, gc=False, rename="camel"):
+    """What is read of nearly every line, in about the order of its fields: so the decoder finds them at once."""
 
     type: str | None = None
-    message: Message | None = None
-    uuid: str | None = None
-    parent_uuid: str | None = None
-    session_id: str | None = None
+    message: PlainMessage | None = None
     timestamp: datetime | None = None
-    cwd: str | None = None
+    uuid: str | None = None
     is_sidechain: bool | None = None
+    tool_use_result: msgspec.Raw = _NOTHING
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     origin: object = None
-    tool_use_result: msgspec.Raw = msgspec.Raw()
-    subtype: str | None = None
-    content: msgspec.Raw = msgspec.Raw()
+    forked_from: object = None
     attachment: Attachment | None = None
     data: Named | None = None
-    hook_errors: msgspec.Raw = msgspec.Raw()
-    hook_additional_context: msgspec.Raw = msgspec.Raw()
+
+
+class Line(LaterLine, gc=False, rename="camel"):
+    """All that is read of any line, and of the first ones of a log, which tell who it is."""
+
+    message: Message | None = None
+    parent_uuid: str | None = None
+    cwd: str | None = None
+    session_id: str | None = None
+    subtype: str | None = None
+    content: msgspec.Raw = _NOTHING
+    hook_errors: msgspec.Raw = _NOTHING
+    hook_additional_context: msgspec.Raw = _NOTHING
     has_output: object = None
     logical_parent_uuid: str | None = None
-    forked_from: object = None
     id: str | None = None
     name: str | None = None
     input: Any = None
     tool_use_id: str | None = msgspec.field(name="tool_use_id", default=None)
+
+
+_decoder = msgspec.json.Decoder(Line)
 
 
 def find(home: Path, env: Mapping[str, str]) -> list[Path]:
@@ -177,25 +198,26 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return None if kind in _NO_TEXT or kind in _COPIES or "sessionId" in record else False
 
 
-def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
-    """Return the record of a line. Raises: NotJson, CloserLook."""
+def parse(line: LaterLine, n: int, begun: bool, raw: bytes) -> Record:
+    """Return the record of a line. Raises: NotJson, DecodeError for one that is to be taken apart."""
     kind, rest = line.type, None
     if kind == "assistant":
         items = _assistant(line.message)
     elif kind == "user":
         items = _user(line)
-    elif kind == "system" and line.subtype in _OVER and (found := _other(line, kind)) is not None:
-        items, rest = found, "idle"
-    elif kind is not None and (found := _other(line, kind)) is not None:
-        items = found
     else:
-        what = f"system/{line.subtype}" if kind == "system" else kind
-        items = base.unknown(what, base.members(raw), _KEYS)
+        items, rest = _noted(line, kind, raw)
     told = None
     if not begun or n < _TOLD_BY:
-        told = base.about(line.session_id, line.cwd, ID, None if begun else _link(line))
+        first = _whole(line, raw)
+        told = base.about(first.session_id, first.cwd, ID, None if begun else _link(first))
     copy = None if line.forked_from is None else claude_links.copied(line.forked_from)
-    return Record(n, _milliseconds(line.timestamp), items, told, line.uuid, copy, rest)
+    return Record(n, line.timestamp, items, told, line.uuid, copy, rest)
+
+
+def _whole(line: LaterLine, raw: bytes) -> Line:
+    """Return a line with all of its fields. Raises: ValidationError."""
+    return line if isinstance(line, Line) else _decoder.decode(raw)
 
 
 def _link(line: Line) -> Link | None:
@@ -205,53 +227,54 @@ def _link(line: Line) -> Link | None:
     return claude_links.link(line.session_id, parent, line.forked_from, sidechain=False)
 
 
-def _assistant(message: Message | None) -> list[Item]:
+def _assistant(message: PlainMessage | Message | None) -> list[Item]:
     content = None if message is None else message.content
     if isinstance(content, str):
         return [] if _blank(content) else [Said(0, _ASSISTANT, content)]
     items: list[Item] = []
-    for number, block in enumerate(_numbered(content)):
+    number = 0
+    for block in content or ():
         kind = block.type
         if kind == "tool_use":
-            items.append(Called(number, block.id, block.name or "", base.checked(block.input)))
+            args = block.input if type(block) is PlainBlock else base.checked(block.input)
+            items.append(Called(number, block.id, block.name or "", args))
         elif kind == "text":
-            if (
-                words := block.text
-            ) and not words.isspace():  # as `_say` does, for most of all records
+            if (words := block.text) and not words.isspace():  # as `_say` does, for most of all
                 items.append(Said(number, _ASSISTANT, words))
         elif kind not in _SILENT_BLOCKS:
             items.append(_elsewhere(block, number))
-    return items
+        number += 1
+    return items if number <= base.MAX_BLOCKS else _numbered(items, number)
 
 
-def _user(line: Line) -> list[Item]:
+def _user(line: LaterLine) -> list[Item]:
     content = None if line.message is None else line.message.content
+    more = line.tool_use_result
     items: list[Item] = []
-    returned = False
+    returned, number = False, 0
     if isinstance(content, str):
         _hear(items, 0, content, line)
     else:
-        for number, block in enumerate(_numbered(content)):
+        for block in content or ():
             kind = block.type
             if kind == "tool_result":
                 returned = True
-                items.append(_returned(block, number, line.tool_use_result))
+                items.append(_returned(block, number, more))
             elif kind == "text":
                 _hear(items, number, block.text, line)
             elif kind not in _SILENT_BLOCKS:
                 items.append(_elsewhere(block, number))
-    if not returned and bytes(line.tool_use_result) not in _EMPTY:
+            number += 1
+    if not returned and more is not _NOTHING and bytes(more) not in _EMPTY:
         items.append(Returned(0, None))
-    return items
+    return items if number <= base.MAX_BLOCKS else _numbered(items, number)
 
 
-def _numbered(content: list[Block] | None) -> list[Block]:
-    """Return the blocks, each of which an id must be able to name. Raises: NotJson."""
-    if content is None:
-        return []
-    if len(content) > base.MAX_BLOCKS:
+def _numbered(items: list[Item], blocks: int) -> list[Item]:
+    """Return the items of so many blocks, each of which an id must be able to name. Raises: NotJson."""
+    if blocks > base.MAX_BLOCKS:
         raise base.NotJson(f"more than {base.MAX_BLOCKS} content blocks")
-    return content
+    return items
 
 
 def _blank(words: str) -> bool:
@@ -263,7 +286,7 @@ def _say(items: list[Item], number: int, kind: Kind, words: str | None) -> None:
         items.append(Said(number, kind, words))
 
 
-def _hear(items: list[Item], number: int, heard: str | None, line: Line) -> None:
+def _hear(items: list[Item], number: int, heard: str | None, line: LaterLine) -> None:
     """Add a text that the harness filed under the user."""
     if heard is None:
         return
@@ -279,7 +302,8 @@ def _hear(items: list[Item], number: int, heard: str | None, line: Line) -> None
         return
     speaker = _ASSISTANT if line.is_sidechain else _OWNER
     if is_bare(heard):
-        _say(items, number, speaker, heard)
+        if heard and not heard.isspace():
+            items.append(Said(number, speaker, heard))
         return
     own = in_claude_code(heard)
     _say(items, number, speaker, own.words)
@@ -305,9 +329,9 @@ def _sender(origin: object) -> str | None:
 def _returned(block: Block, number: int, more: msgspec.Raw | None = None) -> Returned:
     failed = block.is_error
     if failed is False:
-        return Returned(number, block.tool_use_id, None, True, more=more)
+        return Returned(number, block.tool_use_id, None, True, None, None, more)
     ok = None if failed is None else False
-    return Returned(number, block.tool_use_id, None, ok, told=block.content, more=more)
+    return Returned(number, block.tool_use_id, None, ok, None, block.content, more)
 
 
 def _elsewhere(block: Block, number: int) -> Item:
@@ -321,26 +345,28 @@ def _elsewhere(block: Block, number: int) -> Item:
     return Brought(number, base.named("block", kind))
 
 
-def _other(line: Line, kind: str) -> list[Item] | None:
-    """Return the items of a line that is no message, or None if its type is not known."""
+def _noted(line: LaterLine, kind: str | None, raw: bytes) -> tuple[list[Item], str | None]:
+    """Return the items of a line that is no message, and whether the session comes to rest. Raises: NotJson."""
     if kind == "progress":
-        return [Brought(0, base.named("progress", line.data.type if line.data else None))]
+        return [Brought(0, base.named("progress", line.data.type if line.data else None))], None
     if kind == "attachment":
-        return _attachment(line)
-    if kind == "system":
-        return _system(line)
+        return _attachment(line), None
     if kind in _NO_TEXT:
-        return []
+        return [], None
     if kind in _COPIES:
-        return [Brought(0, "meta")]
+        return [Brought(0, "meta")], None
+    whole = _whole(line, raw)
     if kind == "tool_use":
-        return [Called(0, line.id, line.name or "", base.checked(line.input))]
+        return [Called(0, whole.id, whole.name or "", base.checked(whole.input))], None
     if kind == "tool_result":
-        return [Returned(0, line.tool_use_id, line.name)]
-    return None
+        return [Returned(0, whole.tool_use_id, whole.name)], None
+    if kind == "system" and (found := _system(whole)) is not None:
+        return found, "idle" if whole.subtype in _OVER else None
+    what = f"system/{whole.subtype}" if kind == "system" else kind
+    return base.unknown(what, base.members(raw), _KEYS), None
 
 
-def _attachment(line: Line) -> list[Item]:
+def _attachment(line: LaterLine) -> list[Item]:
     attached = line.attachment or Attachment()
     items: list[Item] = []
     theirs = attached.is_meta is True or _sender(attached.origin) is not None
@@ -348,8 +374,10 @@ def _attachment(line: Line) -> list[Item]:
         if isinstance(attached.prompt, str):
             _hear(items, 0, attached.prompt, line)
         else:
-            for number, block in enumerate(_numbered(attached.prompt)):
+            blocks = attached.prompt or []
+            for number, block in enumerate(blocks):
                 _hear(items, number, block.text, line)
+            _numbered(items, len(blocks))
     named = (attached.filename, attached.path, attached.plan_file_path)
     files = [path for path in named if isinstance(path, str)]
     name = base.named("attachment", attached.type)
@@ -378,7 +406,9 @@ def _system(line: Line) -> list[Item] | None:
 ADAPTER = base.Adapter(
     id=ID,
     version=VERSION,
-    decoder=msgspec.json.Decoder(Line),
+    decoder=_decoder,
+    later=msgspec.json.Decoder(LaterLine),
+    told_by=_TOLD_BY,
     find=find,
     wants=base.is_jsonl,
     claims=claims,

@@ -89,7 +89,7 @@ def lines(root: Path, log: str) -> Iterator[bytes]:
             yield whole.line({**kept, "task": task, "condensed": condensed})
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     items: list[Item] = []
     kind = loose.string(line.get("ask") if line.get("type") == "ask" else line.get("say"))

@@ -146,12 +146,12 @@ def _old_message(record: Mapping[str, object]) -> bool:
     )
 
 
-def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
-    """Return the record of a line. Raises: NotJson, CloserLook.
+def parse(line: Line, n: int, begun: bool, raw: bytes) -> Record:
+    """Return the record of a line. Raises: NotJson.
 
     In a sub-agent's log (`begun`) the user is the agent that started it.
     """
-    ts = base.milliseconds(line.created_at if line.timestamp is None else line.timestamp)
+    when = line.created_at if line.timestamp is None else line.timestamp
     speaker = Kind.ASSISTANT if begun else Kind.OWNER
     about = None
     if line.payload is None:
@@ -167,7 +167,7 @@ def parse(line: Line, n: int, begun: bool, raw: bytes | None = None) -> Record:
         inside = told.get("payload")
         items = base.unknown(line.type, inside if isinstance(inside, dict) else told, _KEYS)
     over = line.payload is not None and line.payload.type in _OVER and line.type == "event_msg"
-    return Record(n, ts, items, about, rest="idle" if over else None)
+    return Record(n, when, items, about, rest="idle" if over else None)
 
 
 def _enveloped(kind: str | None, payload: Payload, speaker: Kind) -> list[Item] | None:

@@ -66,7 +66,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return known and isinstance(record.get("data"), dict) and "id" in record
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     kind, data = loose.string(line.get("type")), loose.obj(line.get("data"))
     items: list[Item] = []

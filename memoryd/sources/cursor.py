@@ -48,7 +48,7 @@ def origin(log: str) -> Link | None:
     return Link("subagent") if "subagents" in PurePosixPath(log).parts[:-1] else None
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     items: list[Item] = []
     content = loose.obj(line.get("message")).get("content")

@@ -50,7 +50,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return None if own or kind in ("todo_state", "compaction_state") else False
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     kind = loose.string(line.get("type"))
     items: list[Item] = []

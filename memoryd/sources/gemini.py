@@ -93,7 +93,7 @@ def _patched(found: bytes) -> tuple[loose.Line, list[loose.Line]]:
     return header, list(messages.values())
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     if "type" not in line and "role" not in line:
         link = Link("subagent") if line.get("kind") == "subagent" else None

@@ -81,7 +81,7 @@ def lines(root: Path, log: str) -> Iterator[bytes]:
                           "metadata": told, "created": created})  # fmt: skip
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     items: list[Item] = []
     if "role" not in line:

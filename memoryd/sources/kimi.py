@@ -76,7 +76,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return None if "time" in record and "timestamp" not in record else False
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     if "type" not in line:
         return _old(line, n)

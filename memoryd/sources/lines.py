@@ -13,22 +13,23 @@ decided from its left end, object by object (`memoryd.sources.objects`), so that
 object changes nothing, and because a line is never judged before its newline, except that whole objects
 at its left end are read at once (`at_end`). A line that cannot be read is a record with `Unreadable` in it.
 
-A block is decoded in one call; only a block with something odd in it is gone through line by line. Memory
+A line of one object is decoded in one step; only one with something odd in it is taken apart. Memory
 is bounded by `LINE_LIMIT`: what is longer is skipped, and `discarding` says so when reading stops in it.
 """
 
 import os
 from collections.abc import Iterator
-from typing import IO, Any
+from io import BytesIO
+from typing import IO
 
 import msgspec
 
 from memoryd.records import About, Record
 from memoryd.sources import objects
-from memoryd.sources.base import Adapter, CloserLook, NotJson, unreadable
+from memoryd.sources.base import Adapter, NotJson, unreadable
 
-BLOCK = 1 << 20
-"""Bytes read and decoded at once; more only for a longer line."""
+BLOCK = 1 << 18
+"""Bytes read at once, so that they are looked at while the processor still holds them; more only for a longer line."""
 
 LINE_LIMIT = 8 << 20
 """Bytes that one object may have, with what stands before it in its line."""
@@ -167,43 +168,38 @@ class _Reading:
         return Position(self.before.offset + self.taken, self.n, self.discarding, self.begun)
 
     def block(self, data: bytes) -> None:
-        """Read whole lines: all at once if nothing is odd in them, else one after the other."""
+        """Read whole lines: each in one step if nothing is odd in it, else object by object."""
         self.taken = len(data)
-        if not self.plainly(data):
-            self.records.clear()
-            self.n, self.begun = self.before.records, self.before.begun
-            for line in data[:-1].split(b"\n"):
-                self.line(line)
+        rest = BytesIO(data)
+        if objects.suspicious(data):
+            for line in rest:
+                self.line(line.removesuffix(b"\n"))
+            return
+        while (odd := self.plainly(rest)) is not None:
+            self.line(odd.removesuffix(b"\n"))
 
-    def plainly(self, data: bytes) -> bool:
-        """Read a block in one call. Returns: False if a line of it needs a closer look."""
-        ends = objects.line_ends(data)
-        if ends is None or objects.suspicious(data):
-            return False
+    def plainly(self, rest: Iterator[bytes]) -> bytes | None:
+        """Read lines, each of which is one object; return the first that needs a closer look, None at the end."""
+        adapter, keep = self.adapter, self.records.append
+        decode, parse = adapter.decoder.decode, adapter.parse
+        line, n, begun = b"", self.n, self.begun
         try:
-            lines = self.adapter.decoder.decode_lines(data)
-            if len(lines) != len(ends) or self.doubtful(data, lines, ends):
-                return False
-            self.parse(lines)
-        except (msgspec.DecodeError, NotJson, CloserLook, RecursionError):
-            return False
-        return True
-
-    def doubtful(self, data: bytes, lines: list[Any], ends: list[int]) -> bool:
-        """Say whether the adapter has a doubt about one of the decoded lines."""
-        doubt = self.adapter.doubt
-        return any(
-            doubt(data[ends[number - 1] + 1 if number else 0 : ends[number]], lines[number])
-            for number in self.adapter.labelled(lines)
-        )
-
-    def parse(self, lines: list[Any]) -> None:
-        """Add the records of decoded lines; after the first that names the log it is one tight loop."""
-        parse, rest = self.adapter.parse, iter(lines)
-        while not self.begun and (line := next(rest, None)) is not None:
-            self.keep(parse(line, self.n, False, None))
-        self.records += [parse(line, n, True, None) for n, line in enumerate(rest, self.n)]
-        self.n = self.before.records + len(self.records)
+            while adapter.begins and not (begun and n >= adapter.told_by):
+                if (line := next(rest, b"")) == b"":
+                    return None
+                record = parse(decode(line), n, begun, line)
+                keep(record)
+                n += 1
+                begun = begun or begins(record)
+            decode = adapter.decoder_of(n, begun).decode
+            for line in rest:
+                keep(parse(decode(line), n, begun, line))
+                n += 1
+        except (msgspec.DecodeError, NotJson, RecursionError):
+            return line
+        finally:
+            self.n, self.begun = n, begun
+        return None
 
     def line(self, line: bytes) -> None:
         """Read a whole line: its objects, and what is left over as one unreadable record."""
@@ -244,6 +240,10 @@ class _Reading:
     def keep(self, record: Record) -> None:
         self.records.append(record)
         self.n += 1
-        link = None if record.about is None else record.about.link
-        started = link is not None and link.how == "subagent"
-        self.begun = self.begun or record.uuid is not None or started
+        self.begun = self.begun or begins(record)
+
+
+def begins(record: Record) -> bool:
+    """Say whether a log has named itself with this record, or has said that it is a sub-agent's."""
+    link = None if record.about is None else record.about.link
+    return record.uuid is not None or (link is not None and link.how == "subagent")

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from memoryd.clock import milliseconds
 from memoryd.records import Brought, Called, Item, Kind, Returned, Said
 from memoryd.sources import base
 
@@ -45,7 +46,7 @@ def when(value: object) -> int | None:
     """Return milliseconds since 1970 of an RFC 3339 string or of a number of milliseconds or seconds."""
     if isinstance(value, str):
         try:
-            return base.milliseconds(msgspec.convert(value, datetime))
+            return milliseconds(msgspec.convert(value, datetime))
         except msgspec.ValidationError:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -39,24 +39,6 @@ _CLOSERS = re.compile(rb"[}\]]{%d}" % _RUN)
 _PIECE = 64 * 1024
 
 
-def line_ends(data: bytes) -> list[int] | None:
-    """Return where the lines of a block end, or None unless each newline stands between ``}`` and ``{``.
-
-    `decode_lines` takes a newline for a space, so it would join two damaged lines to one object. Between
-    these braces it cannot: JSON never has a ``}`` directly before a ``{``. A step a line is a quarter of
-    what counting over the block costs: `find` of one byte runs at the speed of memory, `count` does not.
-    """
-    find, last, ends = data.find, len(data) - 1, []
-    at = find(b"\n")
-    while at < last:
-        if data[at - 1] != _CLOSE or data[at + 1] != _OPEN:
-            return None
-        ends.append(at)
-        at = find(b"\n", at + 1)
-    ends.append(last)
-    return ends
-
-
 def suspicious(data: bytes) -> bool:
     """Say whether something in the block may be no UTF-8, or nested too deeply."""
     return not is_utf8(data) or closes_deep(data)
@@ -158,13 +140,10 @@ def record(data: bytes, adapter: Adapter, n: int, begun: bool) -> Record:
 
 
 def _parsed(data: bytes, adapter: Adapter, n: int, begun: bool) -> Record:
-    odd = False
     try:
-        line = adapter.decoder.decode(data)
+        return adapter.parse(adapter.decoder_of(n, begun).decode(data), n, begun, data)
     except msgspec.ValidationError:
-        line, odd = _loosely(data, adapter)
-    if adapter.labelled([line]) and (reason := adapter.doubt(data, line)) is not None:
-        raise NotJson(reason)
+        line, odd = _loosely(data, adapter.gathered or adapter.decoder.type, adapter.telling)
     made = adapter.parse(line, n, begun, data)
     if odd:
         made.items.append(Brought(0, "record:malformed"))
@@ -174,12 +153,11 @@ def _parsed(data: bytes, adapter: Adapter, n: int, begun: bool) -> Record:
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def _loosely(data: bytes, adapter: Adapter) -> tuple[Any, bool]:
+def _loosely(data: bytes, shape: Any, telling: frozenset[str]) -> tuple[Any, bool]:
     """Decode an object field by field, without those that have another shape than expected.
 
     Returns: the line, and whether a field was left out that may have brought text.
     """
-    shape: Any = adapter.decoder.type
     if not (isinstance(shape, type) and issubclass(shape, msgspec.Struct)):
         raise NotJson("no JSON value")
     members = _members.decode(data)
@@ -190,5 +168,5 @@ def _loosely(data: bytes, adapter: Adapter) -> tuple[Any, bool]:
                 fitting[field.name] = msgspec.json.decode(raw, type=field.type)
             except msgspec.ValidationError:
                 decoded(raw)  # a number that no JSON reader agrees on is no odd shape
-                odd = odd or field.name in adapter.telling
+                odd = odd or field.name in telling
     return shape(**fitting), odd

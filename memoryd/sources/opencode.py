@@ -262,7 +262,7 @@ def _ok(part: loose.Line, state: loose.Line) -> bool | None:
     return _DONE.get(loose.string(state.get("status")))
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     kind, items = loose.string(line.get("opencode")), list[Item]()
     ts = loose.when(line.get("time"))

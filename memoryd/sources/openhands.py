@@ -86,7 +86,7 @@ def _outcome(event: loose.Line) -> loose.Line:
     return {"is_error": failed, "told": [one for one in told if one] if failed else None}
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     kind, items = loose.string(line.get("kind")), list[Item]()
     about = None

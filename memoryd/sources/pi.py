@@ -53,7 +53,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return None if loose.has(record, "type", "id", "parentId", "timestamp") else False
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     kind = loose.string(line.get("type"))
     about = _about(line) if kind == "session" else None

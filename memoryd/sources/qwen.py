@@ -48,7 +48,7 @@ def claims(record: Mapping[str, object]) -> bool | None:
     return isinstance(parts, list) or "systemPayload" in record
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     kind, items = loose.string(line.get("type")), list[Item]()
     message = loose.obj(line.get("message"))

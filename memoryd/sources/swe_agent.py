@@ -59,7 +59,7 @@ def _steps(history: list[loose.Line]) -> Iterator[loose.Line]:
         yield {"observation": then.get("content") if answered else None, **said}
 
 
-def parse(line: Any, n: int, begun: bool, raw: bytes | None = None) -> Record:
+def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
     """Return the record of a line. Raises: NotJson."""
     kind, items = loose.string(line.get("swe")), list[Item]()
     about = None

@@ -110,7 +110,7 @@ def _decided(records: list[dict[str, Any]]) -> Adapter | str | None:
 def _peeking(records: list[dict[str, Any]]) -> Adapter:
     """Return an adapter that only gathers what it is shown."""
 
-    def gather(line: dict[str, Any], n: int, begun: bool, raw: bytes | None = None) -> Record:
+    def gather(line: dict[str, Any], n: int, begun: bool, raw: bytes) -> Record:
         records.append(line)
         return Record(n, None, [])
 

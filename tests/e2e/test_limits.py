@@ -5,6 +5,7 @@ import os
 import resource
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -185,4 +186,32 @@ def test_on_a_real_disk_that_is_nearly_full_indexing_pauses_and_reads_go_on_q06(
         daemon.ask("sync", deadline_ms=120_000)
         assert daemon.ask("recall", query="harbour")["hits"]
         assert daemon.ask("status")["faults"] == []
+        assert daemon.stop() == 0
+
+
+LIMITED = 'echo 20 > /proc/sys/user/max_inotify_watches && exec "$0" -m memoryd'
+"""In a user namespace of its own, so that nobody else has fewer watches (user_namespaces(7))."""
+
+
+def test_where_watches_are_used_up_changes_are_found_by_looking_t30(user_home: Path) -> None:
+    for number in range(40):
+        folder = user_home / "state" / "sessions" / f"{number}"
+        write(folder / "a.jsonl", native_session(f"s{number}"), native_owner(f"mortar {number}"))
+    unshare = ["unshare", "--user", "--map-root-user", "sh", "-c"]
+    tried = subprocess.run([*unshare, LIMITED, "true"], check=False, capture_output=True)
+    if tried.returncode != 0:
+        pytest.skip("no user namespace can be had here")
+    with Daemon(user_home) as daemon:
+        daemon.launch(program=[*unshare, LIMITED, sys.executable])
+        daemon.told("READY=1")
+        daemon.ask("sync")
+        (fault,) = [each["what"] for each in daemon.ask("status")["faults"]]
+        assert "fs.inotify.max_user_watches" in fault
+        late = [write(folder / "late" / "b.jsonl", native_owner("the late quarry"))
+                for folder in sorted((user_home / "state" / "sessions").iterdir())]  # fmt: skip
+        ends = clock.monotonic() + READY_S
+        with daemon.client() as memory:  # nobody asks to sync
+            while memory.call("status")["rows"] < 40 + len(late):
+                assert clock.monotonic() < ends, daemon.said()
+        assert daemon.ask("recall", query="quarry")["hits"]
         assert daemon.stop() == 0

@@ -2,6 +2,7 @@
 
 import random
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from memoryd.labels import Label
 from memoryd.lessons import ledger, proposals, retrospective, tools
 from memoryd.lessons.confidence import confidence
 from memoryd.lessons.fingerprint import normal
+from memoryd.lessons.observe import observe, observe_many
+from memoryd.lessons.pairing import Seen
 from memoryd.lessons.reader import Reader
 from tests.support.teaching import LOW, OWNER, TS2304, World
 
@@ -174,6 +177,37 @@ def test_lessons_fixes_and_words_do_not_depend_on_the_order_in_which_logs_are_re
             ]
         )
     assert told[1:] == [told[0], told[0]]
+
+
+@given(st.lists(st.sampled_from(sorted(EVENTS)), max_size=12), st.randoms())
+def test_calls_of_many_logs_that_are_observed_at_once_teach_what_each_teaches_alone(events, chance):
+    seens: list[Seen] = []
+    alone = World()
+    for number, name in enumerate(events):
+        log = chance.choice(("one", "two"))
+        with mock.patch("tests.support.teaching.observe", lambda _, seen: seens.append(seen)):
+            alone.call(log, n=number, **EVENTS[name])
+        observe(alone.connection, seens[-1])
+    orders = [seens, seens[::-1], chance.sample(seens, len(seens))]
+    together = [World() for _ in orders]
+    for world, order in zip(together, orders, strict=True):
+        by_log = {log: [one for one in seens if one.log == log] for log in ("one", "two")}
+        picked = [by_log[one.log].pop(0) for one in order]
+        cut = chance.randint(0, len(picked))
+        observe_many(world.connection, picked[:cut])
+        observe_many(world.connection, picked[cut:])
+    tables = (
+        "SELECT * FROM call ORDER BY log, n",
+        (
+            "SELECT fingerprint, project, evidence, fix_args, content, tool, session, call, words, "
+            "created_at FROM lesson ORDER BY fingerprint"
+        ),
+        "SELECT fingerprint, session, at, args FROM fix ORDER BY fingerprint, at",
+        "SELECT term, count, posting.words, project FROM posting JOIN part USING (part) ORDER BY term, count, 3",
+        "SELECT project, lessons, words FROM part",
+    )
+    for world in together:
+        assert [world.all(sql) for sql in tables] == [alone.all(sql) for sql in tables]
 
 
 @given(st.text(max_size=200))

@@ -48,8 +48,8 @@ def fill(path: Path, lines: Iterable[Line], generation: str = "g1") -> None:
     connection.close()
 
 
-def add(connection: apsw.Connection, lines: Iterable[Line]) -> None:
-    """Add rows to an index."""
+def add(connection: apsw.Connection, lines: Iterable[Line], first: int | None = None) -> None:
+    """Add rows to an index; `first`: the id of the first one, None: what follows all others."""
     name, *arguments = TOKENIZER
     tokens = connection.fts5_tokenizer(name, arguments)
     logs = dict(connection.execute("SELECT key, id FROM log"))
@@ -57,7 +57,7 @@ def add(connection: apsw.Connection, lines: Iterable[Line]) -> None:
     last = connection.execute(f"SELECT max(id) FROM ({tables})").get or 0
     counts: dict[str, int] = {}
     with connection:
-        for id_, line in enumerate(lines, last + 1):
+        for id_, line in enumerate(lines, last + 1 if first is None else first):
             key = IDS.log_key(line.source, ROOT, line.log)
             if key not in logs:
                 _log(connection, key, line)

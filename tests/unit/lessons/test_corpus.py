@@ -11,7 +11,7 @@ from memoryd.fold import begin, fold
 from memoryd.lessons import codes, store
 from memoryd.lessons.failure import failed
 from memoryd.lessons.observe import load, observe, observe_many, save
-from memoryd.lessons.pairing import Pairing
+from memoryd.lessons.pairing import Fed, Gathering, Pairing
 from memoryd.sources import lines
 from memoryd.sources.telling import tell
 
@@ -42,7 +42,7 @@ def learn(connection, name, handle, adapter, rules, *, most=None):
                 seen = pairing.feed(record, rows, state.label, record.ts or 0)
                 for one in seen:
                     observe(connection, one)
-                save(connection, pairing, record.n + 1)
+                save(connection, [(pairing, record.n + 1)])
             found += seen
             done += 1
             if done == most:
@@ -111,11 +111,13 @@ def test_a_batch_of_real_calls_gives_what_they_give_one_by_one(corpus, rules):
         state, pairing = begin(rules), Pairing(name, name)
         for batch in lines.read(handle, lines.Position(), adapter, log=name):
             fed = [
-                (record, fold(state, record, rules, trusted=False), state.label, record.ts or 0)
+                Fed(record, fold(state, record, rules, trusted=False), state.label, record.ts or 0)
                 for record in batch.records
             ]
             with db.transaction(together):
-                observe_many(together, pairing.feed_many(fed))
+                gathering = Gathering()
+                pairing.gather(gathering, fed)
+                observe_many(together, gathering.seen())
         for table in ("call", "lesson", "fix", "posting", "metric"):
             same = f"SELECT * FROM {table}"
             found = [

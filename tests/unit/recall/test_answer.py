@@ -49,7 +49,7 @@ def oracle(rows: dict[str, str], words: list[str]) -> list[tuple[str, float]]:
 
 
 def test_an_answer_is_capped_where_no_class_alone_fills_the_look(monkeypatch):
-    monkeypatch.setattr(plan, "driven", lambda rows: 1)
+    monkeypatch.setattr(plan, "driven", lambda rows, wide: 1)
     monkeypatch.setattr(plan, "NEWEST", 400)
     lines = [Line("common said", log=f"l{at:03}", level=at % 4, ts=at) for at in range(800)]
     with shelf(lines) as reader:
@@ -71,7 +71,7 @@ def test_words_that_come_late_score_as_if_their_lists_were_walked(monkeypatch, g
     ]
     told = []
     with shelf(lines) as reader:
-        monkeypatch.setattr(plan, "driven", lambda rows: 60)
+        monkeypatch.setattr(plan, "driven", lambda rows, wide: 60)
         for walked in (0, 1_000):
             monkeypatch.setattr(plan, "WALKED", walked)
             hits = ask(reader, " ".join(words), group=group, limit=20)["hits"]

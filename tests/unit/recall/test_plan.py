@@ -5,7 +5,7 @@ from memoryd.recall import plan as planning
 from memoryd.recall.plan import NEWEST, Weighed, driven, plan, shares
 
 ROWS = 100_000
-MOST = driven(ROWS)
+MOST = driven(ROWS, wide=False)
 
 
 def word(name: str, *held: int) -> Weighed:
@@ -22,9 +22,9 @@ def test_rare_words_drive_and_all_words_score():
 
 
 def test_the_commonest_words_are_not_walked_but_counted_in_the_best_rows():
-    walked = planning.WALKED * MOST
-    words = [word("rare", 10), word("near", walked), word("next", walked + 1), word("all", 90_000)]
-    made = plan(words, "smart", ROWS)
+    walked = planning.WALKED
+    words = [word("rare", 10), word("near", walked), word("next", walked + 1), word("all", 10**6)]
+    made = plan(words, "smart", 10 * ROWS)
     assert made.match == '("rare") AND ("rare" OR "near")'
     assert [term.tokens[0] for term in made.terms] == ["rare", "near", "next", "all"]
     assert (made.first, made.late, made.listed) == (1, 2, 2)
@@ -32,12 +32,12 @@ def test_the_commonest_words_are_not_walked_but_counted_in_the_best_rows():
 
 
 def test_all_words_can_be_asked_to_be_walked():
-    made = plan([word("rare", 10), word("all", 90_000)], "smart", ROWS, walk_all=True)
+    made = plan([word("rare", 10), word("all", 900_000)], "smart", 10 * ROWS, walk_all=True)
     assert (made.match, made.late) == ('("rare") AND ("rare" OR "all")', 0)
 
 
 def test_a_word_that_drives_beside_none_but_late_ones_needs_no_second_group():
-    made = plan([word("rare", 10), word("all", 90_000)], "smart", ROWS)
+    made = plan([word("rare", 10), word("all", 900_000)], "smart", 10 * ROWS)
     assert (made.match, made.first, made.late) == ('"rare"', 0, 1)
 
 
@@ -50,7 +50,7 @@ def test_a_word_that_drives_beside_none_but_late_ones_needs_no_second_group():
     ],
 )
 def test_what_is_not_one_word_of_the_text_is_always_walked(term):
-    made = plan([word("rare", 10), Weighed(term, (90_000,))], "smart", ROWS)
+    made = plan([word("rare", 10), Weighed(term, (900_000,))], "smart", 10 * ROWS)
     assert (made.late, made.match.count(term.match)) == (0, 1)
 
 
@@ -66,7 +66,7 @@ def test_words_drive_while_their_rows_together_are_few_enough():
 
 @pytest.mark.parametrize(("frequency", "drives"), [(2 * MOST, True), (2 * MOST + 1, False)])
 def test_the_rarest_word_may_drive_twice_as_many_alone(frequency, drives):
-    made = plan([word("a", frequency), word("b", 90_000)], "smart", ROWS)
+    made = plan([word("a", frequency), word("b", 900_000)], "smart", ROWS)
     assert (made.match == '"a"') == drives
     assert bool(made.newest) != drives
 
@@ -120,11 +120,24 @@ def test_a_phrase_is_one_term_like_any_other():
 
 
 @pytest.mark.parametrize(
-    ("rows", "most"),
-    [(0, 2_000), (70_000, 2_000), (140_000, 4_000), (350_000, 10_000), (10**7, 10_000)],
+    ("rows", "most", "wide"),
+    [
+        (0, 2_000, 9_000),
+        (70_000, 2_000, 9_000),
+        (140_000, 4_000, 9_000),
+        (350_000, 10_000, 10_000),
+        (10**7, 10_000, 20_000),
+    ],
 )
-def test_the_budget_grows_with_the_memory_between_its_bounds(rows, most):
-    assert driven(rows) == most
+def test_the_budget_grows_with_the_memory_between_its_bounds(rows, most, wide):
+    assert driven(rows, wide=False) == most
+    assert driven(rows, wide=True) == wide
+
+
+def test_more_rows_are_driven_where_many_of_them_are_not_told():
+    words = [word("one", 1_500), word("two", 1_500), word("all", 40_000)]
+    assert plan(words, "smart", 50_000).first == 1
+    assert plan(words, "smart", 50_000, wide=True).first == 2
 
 
 def test_newest_rows_are_shared_out_by_the_sizes_of_classes():

@@ -1,25 +1,27 @@
 """The small helpers that all adapters share."""
 
+from datetime import datetime
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.clock import parse_rfc3339, rfc3339
+from memoryd.clock import milliseconds, parse_rfc3339, rfc3339
 from memoryd.records import Brought
 from memoryd.sources import base
 
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
 def test_times_agree_with_the_clocks_own_reading(ms):
-    decode = msgspec.json.Decoder(base.datetime).decode
+    decode = msgspec.json.Decoder(datetime).decode
     for text in (rfc3339(ms), rfc3339(ms).replace("Z", "+00:00"), rfc3339(ms).replace("Z", "")):
-        assert base.milliseconds(decode(f'"{text}"')) == parse_rfc3339(text) == ms
+        assert milliseconds(decode(f'"{text}"')) == parse_rfc3339(text) == ms
 
 
 def test_an_offset_counts():
-    moment = msgspec.json.decode('"2026-01-02T03:04:05.006+02:00"', type=base.datetime)
-    assert rfc3339(base.milliseconds(moment)) == "2026-01-02T01:04:05.006Z"
+    moment = msgspec.json.decode('"2026-01-02T03:04:05.006+02:00"', type=datetime)
+    assert rfc3339(milliseconds(moment)) == "2026-01-02T01:04:05.006Z"
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ def test_fields_of_another_type_are_as_if_they_were_not_there():
     "fields",
     [
         '"class":"public","class":"secret"',
+        '"class":"public","class":5',
+        '"untrusted":true,"text":"x","untrusted":null',
         '"class":"secret","text":"x","class":"public"',
         '"untrusted":true,"untrusted":false',
         '"class":"secret","cl\\u0061ss":"public"',
