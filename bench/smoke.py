@@ -42,6 +42,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "linked": {"FAMILIES": 3, "RECORDS": 5, "ROUNDS": 1},
     "forget": {"LOGS": 1, "RUNS": 5, "VISIBLE": 100, "HIDDEN": 200},
     "trees": {"SESSIONS": 4, "SECONDS": 0.1, "WINDOWS": 2, "STEPS": 12},
+    "many": {"LOGS": 40, "ASKED": 2, "IDLE_S": 0.1},
     "mcp": {"ROUNDS": 1},
 }
 WORDS = "retry socket index label class merge deploy parse cache token queue store".split()
