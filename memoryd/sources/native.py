@@ -199,6 +199,8 @@ def _is_full(raw: bytes, line: _Result) -> bool:
     call, cls = line.call, line.cls
     if call is None or type(cls) is not str or line.ok is None or line.ts is None:
         return False
+    if not line.text:  # there is no such field, and its name leaves room
+        return False
     least = _LEAST + len(call) + len(cls) + len(line.text)
     return type(line.untrusted) is bool and len(raw) < least + _SHORTEST
 

@@ -123,6 +123,21 @@ def test_the_shortest_second_label_field_has_no_room_in_a_full_result(fields):
         raw(line)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        '"class":"secret","class":"public","untrusted":true',
+        '"class":0,"class":"public","untrusted":false',
+        '"class":"public","untrusted":true,"untrusted":false',
+        '"class":"public","untrusted":0,"untrusted":false',
+    ],
+)
+def test_a_full_result_without_a_text_hides_no_second_label_field(fields):
+    line = f'{{"kind":"tool_result","call":"c",{FULL},{fields}}}'.encode()
+    with pytest.raises(NotJson, match="twice"):
+        raw(line)
+
+
 @pytest.mark.parametrize("stamp", ["2026-01-02T03:04:05", "2026-01-02T03:04:05.678Z"])
 @pytest.mark.parametrize("text", ["", "x", 'a \\"class\\" of', "\\u00e9"])
 def test_a_full_result_as_it_is_written_is_told_at_once(stamp, text):
