@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_FIRST_MS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
 def now_ms() -> int:
@@ -21,7 +23,11 @@ def monotonic() -> float:
 
 
 def rfc3339(ms: int) -> str:
-    """Return `ms` as ``2026-01-02T03:04:05.006Z``."""
+    """Return `ms` as ``2026-01-02T03:04:05.006Z``.
+
+    Of a time before the year 1 or after 9999, which an odd offset in a log can make, the nearest that text can say.
+    """
+    ms = min(max(ms, _FIRST_MS), _LAST_MS)
     return (_EPOCH + ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

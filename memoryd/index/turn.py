@@ -78,7 +78,7 @@ class Turn(msgspec.Struct):
     def name(self, records: list[Record]) -> None:
         """Take the names of the next records, and of those that they copy where the log is a fork."""
         links = self.log.kin.links
-        fork = any(link.how == "fork" for _, link in links) or (
-            records[0].n == 0 and any(record.copy_of for record in records)
+        fork = any(link.how == "fork" for _, link in links) or any(
+            record.copy_of for record in records  # wherever it stands, since a batch ends anywhere
         )
         self.names.add(records, fork=fork)

@@ -1,5 +1,6 @@
 """Times as text and back; where files and sockets lie."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ from memoryd.errors import ConfigError
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
 def test_times_round_trip(ms: int) -> None:
     assert clock.parse_rfc3339(clock.rfc3339(ms)) == ms
+
+
+def test_a_time_outside_of_what_text_can_say_is_the_nearest_that_it_can():
+    early = clock.milliseconds(datetime.fromisoformat("0001-01-01T00:00:00+23:59"))
+    late = clock.milliseconds(datetime.fromisoformat("9999-12-31T23:59:59-23:59"))
+    assert clock.rfc3339(early) == "0001-01-01T00:00:00.000Z"
+    assert clock.rfc3339(late) == "9999-12-31T23:59:59.999Z"
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,20 @@ def test_a_fork_that_holds_its_history_whole_needs_no_parent(world):
     assert labels(lines, "c.jsonl") == {"forked": LOW}
 
 
+def test_a_record_copied_late_is_no_row_of_its_own_however_the_log_grew(world):
+    first = of("s1", claude_user("one"), claude_assistant("two"))
+    own = after(first[0], claude_user("three"), session="s2")
+    copy = families.forked(first[1:], "s2", rename=True)
+    write(world.logs / "s1.jsonl", *first)
+    write(world.logs / "s2.jsonl", *own)
+    with world.index() as index:
+        catch_up(index)
+        append(world.logs / "s2.jsonl", *copy)
+        catch_up(index)
+        assert dumped(index) == world.fresh()
+        assert labels(dumped(index), "s2.jsonl") == {"three": LOW}
+
+
 def test_a_fork_without_its_history_starts_where_its_parent_ended(world):
     laid(world, FAMILIES["codex"]())
     lines = grown(world)
