@@ -78,7 +78,6 @@ class Turn(msgspec.Struct):
     def name(self, records: list[Record]) -> None:
         """Take the names of the next records, and of those that they copy where the log is a fork."""
         links = self.log.kin.links
-        fork = any(link.how == "fork" for _, link in links) or any(
-            record.copy_of for record in records  # wherever it stands, since a batch ends anywhere
-        )
+        copies = any(record.copy_of for record in records)  # anywhere, as a batch ends anywhere
+        fork = copies or any(link.how == "fork" for _, link in links)
         self.names.add(records, fork=fork)
