@@ -4,6 +4,8 @@ import json
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memoryd.records import Brought, Called, Link, Own, Record, Returned
 from memoryd.sources import native
@@ -136,6 +138,41 @@ def test_a_full_result_without_a_text_hides_no_second_label_field(fields):
     line = f'{{"kind":"tool_result","call":"c",{FULL},{fields}}}'.encode()
     with pytest.raises(NotJson, match="twice"):
         raw(line)
+
+
+fields = st.lists(
+    st.one_of(
+        st.tuples(st.just("class"), st.sampled_from(["public", "secret", "a", "", 0])),
+        st.tuples(st.just("cl\\u0061ss"), st.just("secret")),
+        st.tuples(st.just("untrusted"), st.sampled_from([True, False, 0])),
+        st.tuples(st.just("text"), st.sampled_from(["", "x", '"class":"a","class":', LONG, 0])),
+        st.tuples(st.just("call"), st.sampled_from(["", "c", "untrusted"])),
+        st.tuples(st.just("ok"), st.booleans()),
+        st.tuples(st.just("ts"), st.just("2026-01-02T03:04:05")),
+        st.tuples(st.just("kind"), st.just("tool_result")),
+        st.tuples(st.just("more"), st.sampled_from([{"class": "a"}, [{"untrusted": 1}], "class"])),
+    ),
+    max_size=4,
+)
+
+
+@given(fields, st.booleans())
+def test_a_result_is_believed_exactly_if_no_label_field_stands_in_it_twice(given_fields, full):
+    first = [("ts", "2026-01-02T03:04:05"), ("call", "c"), ("ok", True)] if full else []
+    labels = [("class", "public"), ("untrusted", True)] if full else []
+    pairs = [*first, ("kind", "tool_result"), *labels, *given_fields]
+    line = "{" + ",".join(f'"{key}":{json.dumps(value)}' for key, value in pairs) + "}"
+    found: list[list[tuple[str, object]]] = []
+    json.loads(line, object_pairs_hook=found.append)
+    keys = [key for key, _ in found[-1]]
+    told = dict(found[-1])
+    if keys.count("class") > 1 or keys.count("untrusted") > 1:
+        with pytest.raises(NotJson, match="twice"):
+            raw(line.encode())
+    else:
+        unset = msgspec.UNSET
+        [item] = raw(line.encode()).items
+        assert item.own == Own(told.get("class", unset), told.get("untrusted", unset))
 
 
 @pytest.mark.parametrize("stamp", ["2026-01-02T03:04:05", "2026-01-02T03:04:05.678Z"])
