@@ -28,7 +28,7 @@ from memoryd.index.table import LIVE
 from memoryd.labels import Label
 from memoryd.lessons import forget as forgetting
 from memoryd.lessons import raising, retention, settlement, store, words
-from memoryd.lessons.pairing import Pairing, clean
+from memoryd.lessons.pairing import Pairing, Seen, clean
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
 from memoryd.serve.together import Lesson, rest
@@ -345,8 +345,10 @@ class Learner:
             self._twice.pop(place.name, None)
         pairing = self._twice.setdefault(place.name, Pairing(place.name, place.name))
         known = [one for one in told.heard if one.record.n < place.n]
+        seens: list[Seen] = []
         for heard in known:
             if heard.above:
+                raising.to(self.connection, place.name, seens)
                 # All that follows is above `max_class` as well, and so is the answer to each open call.
                 opened = {(one.n, one.block) for one in pairing.waiting.values()}
                 covers = partial(_above, heard.record.n, frozenset(opened))
@@ -354,8 +356,9 @@ class Learner:
                 forgetting.gone(self.connection, place.name[:12], covers, home=home)
                 break
             pairing.place(heard.session, heard.project or "")
-            for seen in pairing.feed(heard.record, heard.calls, heard.after, told.written):
-                raising.to(self.connection, seen)
+            seens += pairing.feed(heard.record, heard.calls, heard.after, told.written)
+        else:
+            raising.to(self.connection, place.name, seens)
         if told.end >= place.n:
             self._twice.pop(place.name, None)
 
