@@ -9,8 +9,8 @@ WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-lessons bench-peers bench-recall bench-smoke \
-        replay device-check mutate chaos soak screens clean
+.PHONY: help setup demo run gate gate-slow test lint types layers docs bench bench-haystack bench-lessons bench-peers bench-recall \
+        bench-smoke replay device-check mutate chaos soak screens clean
 
 help:  ## show this list
 	@echo "memoryd: make TARGET   (PYTHON=$(PYTHON))"
@@ -70,6 +70,9 @@ bench: $(STAMP)  ## the table of ratios of docs/implementer-log.md
 
 bench-recall: $(STAMP)  ## retrieval quality, an arm a device; CORPUS=DIR (or MEMORYD_CORPUS) has the questions
 	@$(BIN)/python -m bench.recall $(if $(CORPUS),--corpus $(CORPUS))
+
+bench-haystack: $(STAMP)  ## the planner against scoring every row, real sessions among a million made rows; CORPUS=DIR
+	@$(BIN)/python -m bench.haystack $(if $(CORPUS),--corpus $(CORPUS))
 
 bench-peers: $(STAMP)  ## installs memoryd's peers into a throw-away folder and holds them side by side (minutes)
 	@$(BIN)/python -m bench.peers

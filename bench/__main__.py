@@ -1,6 +1,6 @@
 """`make bench`: measure every row, print one table, write it as JSON to bench/results/.
 
-In: optional row names (`python -m bench decode rpc`), `--records N` (default 100,000), `--out FILE`.
+In: optional row names (`python -m bench decode rpc`), `--records N` (default 100,000), `--logs N`, `--out FILE`.
 Each module named in `MEASURES` has `rows(corpus: Path) -> list[Row]`; the corpus is generated once into a
 temporary folder with the page cache warm. Nothing is fetched. Exit 1 when a row is worse than twice its
 target, which is a design fault.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench import many
 from bench.generate import generate
 from bench.row import Row, machine
 from memoryd.clock import now_ms, rfc3339
@@ -23,6 +24,9 @@ MEASURES = (
     "redact",
     "rebuild",
     "query",
+    "drivers",
+    "segments",
+    "askers",
     "serving",
     "rpc",
     "latency",
@@ -30,6 +34,7 @@ MEASURES = (
     "cold",
     "idle",
     "trees",
+    "many",
     "notes",
     "lessons",
     "linked",
@@ -54,11 +59,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="ROW", help=", ".join(MEASURES))
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--corpus", type=Path, help="a folder that bench.generate has filled")
+    parser.add_argument("--logs", type=int, default=many.LOGS, help="of the row `many`")
     parser.add_argument("--out", type=Path, default=Path("bench/results"))
     options = parser.parse_args(argv)
     unknown = set(options.names) - set(MEASURES)
     if unknown:
         parser.error(f"no such row {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+    many.LOGS = options.logs
     with tempfile.TemporaryDirectory(prefix="memoryd-bench-") as scratch:
         corpus = options.corpus or Path(scratch)
         if options.corpus is None:
@@ -73,7 +80,8 @@ def main(argv: list[str]) -> int:
         "rows": [{**msgspec.to_builtins(row), "met": row.met} for row in rows],
     }
     # A run of some rows alone does not take the place of a whole table.
-    target = options.out / f"{'-'.join([str(options.records), *options.names])}.json"
+    count = options.logs if options.names == ["many"] else options.records
+    target = options.out / f"{'-'.join([str(count), *options.names])}.json"
     target.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
     missed = [row.metric for row in rows if not row.met]
     print(f"{len(rows) - len(missed)} of {len(rows)} targets met; written to {target}")

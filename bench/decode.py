@@ -2,7 +2,7 @@
 
 In: the corpus, page cache warm. Out: one row, memoryd's rate over orjson's. Both produce the text of every
 owner message, reply and call, and must agree on it; memoryd besides counts records, keeps positions, tells
-results and labels' names apart and survives broken lines.
+results and labels' names apart and survives broken lines. Times are decoded, and made numbers of when somebody asks.
 """
 
 import gc

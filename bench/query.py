@@ -37,11 +37,13 @@ from memoryd.recall import Scope, plan, question
 from memoryd.recall.ask import Ask
 
 ROUNDS = 5
-AT_A_MILLION = (2, 5)
+AT_A_MILLION = (2, 10)
 """Rounds, and queries a kind, where one takes a second."""
 A_MILLION = 900_000
 """Records from which on the targets against the peers are judged."""
 NO_LIMIT = db.Deadline()
+WARMING = 100
+"""Questions after which all rows of the index are known in memory."""
 WORDS = 12
 ASKED = 10
 
@@ -99,7 +101,11 @@ def opened(stands: Standing) -> Reader:
     """Return a reader of the standing index, warm."""
     settings = stands.settings
     connection = engines.warm(db.reader(settings.path))
-    return Reader(connection, Ids(KEY), Classes(settings.classes.names))
+    reader = Reader(connection, Ids(KEY), Classes(settings.classes.names))
+    with search.snapshot(reader, NO_LIMIT):
+        for _ in range(WARMING):
+            reader.facts.ready(connection, search.levels(reader, scope(reader)))
+    return reader
 
 
 def asked(stands: Standing, reader: Reader) -> dict[str, list[str]]:

@@ -100,11 +100,11 @@ def common_words_dropped() -> Iterator[None]:
     exact = plan.plan
 
     def dropping(
-        weighed: Sequence[plan.Weighed], mode: query.Mode, rows: int, *, walk_all: bool
+        weighed: Sequence[plan.Weighed], mode: query.Mode, rows: int, **how: bool
     ) -> plan.Plan | None:
         rarer = [one for one in weighed if one.frequency * 5 <= rows]
         kept = rarer if any(one.frequency for one in rarer) else weighed
-        return exact(kept, mode, rows, walk_all=walk_all)
+        return exact(kept, mode, rows, **how)
 
     with mock.patch.object(question, "plan", dropping):
         yield

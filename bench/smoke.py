@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest import mock
 
-from bench import peers, query, recall
+from bench import haystack, peers, query, recall
 from bench.__main__ import MEASURES
 from bench.generate import generate
 
@@ -28,7 +28,10 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "redact": {"TEXTS": 200, "AT_ONCE": 100, "HOSTILE": 1 << 10},
     "rebuild": {"ROUNDS": 1},
     "query": {"ROUNDS": 1, "KINDS": query.KINDS[:2]},
-    "serving": {"ROUNDS": 1, "SECONDS": 0.05, "COMMITS": 5},
+    "drivers": {"ROUNDS": 1, "ASKED": 2},
+    "segments": {"ROUNDS": 1, "COMMITS": 5, "MANY": 3, "KINDS": ("rare",)},
+    "askers": {"ROUNDS": 1, "SECONDS": 0.05, "KINDS": ("rare",)},
+    "serving": {"ROUNDS": 1, "SECONDS": 0.05},
     "rpc": {"ROUNDS": 1, "SECONDS": 0.01},
     "latency": {"STEPS": 22},
     "pace": {"ROUNDS": 1, "ASKED": 3, "LARGE": 1},
@@ -39,6 +42,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "linked": {"FAMILIES": 3, "RECORDS": 5, "ROUNDS": 1},
     "forget": {"LOGS": 1, "RUNS": 5, "VISIBLE": 100, "HIDDEN": 200},
     "trees": {"SESSIONS": 4, "SECONDS": 0.1, "WINDOWS": 2, "STEPS": 12},
+    "many": {"LOGS": 40, "ASKED": 2, "IDLE_S": 0.1},
     "mcp": {"ROUNDS": 1},
 }
 WORDS = "retry socket index label class merge deploy parse cache token queue store".split()
@@ -51,7 +55,7 @@ def main() -> int:
         corpus = Path(folder)
         generate(corpus, RECORDS)
         questions(corpus)
-        for name in (*MEASURES, "recall", "peers"):
+        for name in (*MEASURES, "recall", "haystack", "peers"):
             began = time.perf_counter()
             try:
                 count = found(name, corpus)
@@ -74,6 +78,11 @@ def found(name: str, corpus: Path) -> int:
                 ["--corpus", str(corpus), "--set", "intents", "--out", str(corpus / "results")]
             )
         return len(json.loads((corpus / "results" / "recall.json").read_text())) - 2
+    if name == "haystack":
+        with contextlib.redirect_stdout(io.StringIO()), small(recall, {"SAMPLES": 40}):
+            few = ["--records", "200", "--sample", "1", "--out", str(corpus / "results")]
+            haystack.main(["--corpus", str(corpus), *few])
+        return len(json.loads((corpus / "results" / "200-haystack.json").read_text())["sets"])
     if name == "peers":  # memoryd alone: nothing is installed
         said, ours = io.StringIO(), {"ROUNDS": 1, "SERVED_ROUNDS": 1}
         with contextlib.redirect_stdout(said), small(peers, ours):

@@ -196,7 +196,7 @@ def demonstrate(home: Path) -> None:
             print(f"start   a real daemon, ready after {daemon.start():.2f} s")
             began = time.monotonic()
             with daemon.client() as memory:
-                memory.call("sync", deadline_ms=60_000)
+                memory.call("sync", deadline_ms=600_000)
             print(f"read    all of it labelled and indexed {time.monotonic() - began:.2f} s later")
             asked = questions(daemon) if logs else []
             transcript(daemon, asked or list(SAMPLE_QUESTIONS), own=bool(logs))

@@ -20,8 +20,8 @@ from typing import Self
 from memoryd.client import Client, connect
 from memoryd.errors import MemorydError
 
-READY_S = 30.0
-STOP_S = 10.0
+READY_S, STOP_S = 120.0, 60.0
+"""However slow the machine is; one that is quick waits no longer than it must."""
 
 
 class NotStarted(Exception):
@@ -108,7 +108,7 @@ class Daemon:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         return done, time.monotonic() - began
 

@@ -6,7 +6,6 @@ that answer from it. Everything that waits is a task of one nursery; the index i
 """
 
 import contextlib
-import gc
 import os
 import resource
 import signal
@@ -56,8 +55,6 @@ def run(env: Mapping[str, str], version: str) -> int:
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold what was read
     log.configure()
-    gc.freeze()  # what was imported stays: looking for cycles in it is a sixth of opening a large index
-    gc.enable()
     with supervisor.Patience() as patience:
         loaded = config.load(env)
         db.check_engine()
@@ -225,7 +222,7 @@ class Daemon:
 
     def _said(self) -> str:
         """Return in a line how far the index is."""
-        status, _ = self._keeper.figures()
+        status = self._keeper.figures()
         if not status.ready:
             return f"the index is being built: {status.why}"
         if status.lag_logs:
@@ -242,7 +239,7 @@ class Daemon:
                 logger.warning("changes are found by looking only", problem=watcher.reason)
             async for change in watcher:
                 if change is EVERYTHING:
-                    self._keeper.sweep_soon()
+                    self._keeper.missed()
                 else:
                     self._keeper.changed(change)
 
@@ -261,7 +258,7 @@ class Daemon:
 
     def _overview(self) -> dict[str, object]:
         """Return what the owner's `status` tells beside; runs in a worker thread."""
-        status, logs = self._keeper.figures()
+        status = self._keeper.figures()
         rate = self._keeper.pace.rate(status.lag_bytes, status.read_bytes, clock.monotonic())
         missing = self._reads.missing
         unwatched = self._watcher.reason if self._watcher.mode == "polling" else ""
@@ -288,7 +285,7 @@ class Daemon:
                 }
                 for each in self._sockets
             ],
-            **telling.index_view(status, logs, rate),
+            **telling.index_view(status, rate),
             "rebuild": telling.rebuild_view(self._keeper.rebuilding),
             "faults": telling.since(found, self._faults, clock.now_ms()),
             "notes": notes,

@@ -10,7 +10,10 @@ _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub
 
 
 def later(pattern: AnyStr, flags: int = 0) -> "re.Pattern[AnyStr]":
-    """Return a pattern that is compiled at its first use. Its errors come then: tests use every one."""
+    """Return a pattern that is compiled at its first use; a match's `re` is another object than this.
+
+    Its errors come then: tests use every one.
+    """
     return cast("re.Pattern[AnyStr]", _Later(pattern, flags))
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgpack
-from disposable import Daemon
+from disposable import READY_S, Daemon
 
 from device.store import Skipped, append, dump, expect, found, shell, sync
 from memoryd.errors import MemorydError
@@ -48,7 +48,7 @@ def c3_kill_in_edit(daemon: Daemon) -> str:
         editor.start()
         time.sleep(rng.random() * LONGEST_EDIT_S)
         daemon.kill()
-        editor.join(10)
+        editor.join(READY_S)
         daemon.start()
         with daemon.client() as owner:
             faults = owner.call("notes.verify")["faults"]
@@ -63,7 +63,7 @@ def c3_kill_in_edit(daemon: Daemon) -> str:
 def _edit_on(daemon: Daemon, done: list[int]) -> None:
     """Count up in the note until the daemon is gone; `done` holds the last number that was acknowledged."""
     try:
-        with daemon.client(timeout=5.0) as owner:
+        with daemon.client(timeout=READY_S) as owner:
             while True:
                 now = done[0]
                 edit = {"old_str": f"edit {now}\n", "new_str": f"edit {now + 1}\n"}
@@ -144,7 +144,11 @@ def c6_another_uid(daemon: Daemon) -> str:
 
     def tried() -> str:
         done = subprocess.run(
-            [*argv, _CONNECT, path, hello], capture_output=True, text=True, check=False, timeout=20
+            [*argv, _CONNECT, path, hello],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=READY_S,
         )
         return done.stdout.strip()
 
@@ -248,7 +252,7 @@ def _timed(daemon: Daemon, *words: str) -> list[list[float]]:
 def _answered(daemon: Daemon, question: bytes) -> bytes:
     """Return the bytes with which the agent's socket answers one request."""
     with socket.socket(socket.AF_UNIX) as peer:
-        peer.settimeout(30)
+        peer.settimeout(READY_S)
         peer.connect(str(daemon.state / "run" / "agent.sock"))
         peer.sendall(question)
         unpacker, answer = msgpack.Unpacker(), b""
@@ -303,7 +307,7 @@ def c12_many_clients(daemon: Daemon) -> str:
     for one in crowd:
         one.start()
     for one in crowd:
-        one.join(60)
+        one.join(2 * READY_S)
     lazy.close()
     odd = set(told) - {"answered", "busy", "unavailable"}
     expect(len(told) == CROWD and not odd, f"{CROWD - len(told)} hang, others are told {odd}")
@@ -314,8 +318,8 @@ def c12_many_clients(daemon: Daemon) -> str:
 
 def _ask_once(daemon: Daemon, told: list[str]) -> None:
     try:
-        with daemon.client(timeout=30.0) as memory:
-            memory.call("recall", query="crane", deadline_ms=30_000)
+        with daemon.client(timeout=READY_S) as memory:
+            memory.call("recall", query="crane")
         told.append("answered")
     except MemorydError as error:
         told.append(error.code)

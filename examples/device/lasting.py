@@ -11,9 +11,9 @@ import threading
 import time
 from pathlib import Path
 
-from disposable import Daemon
+from disposable import READY_S, Daemon
 
-from device.store import append, dump, expect, found, records, shell, sync
+from device.store import append, dump, expect, found, in_time, records, shell, sync
 from memoryd.errors import MemorydError
 
 READY_LIMIT_S = 2.0
@@ -36,13 +36,13 @@ def c1_start(daemon: Daemon) -> str:
         if ready > READY_LIMIT_S:
             daemon.stop()
             ready = min(ready, daemon.start())
-    expect(ready <= READY_LIMIT_S, f"ready after {ready:.2f} s, {READY_LIMIT_S} s allowed")
+    in_time("ready", ready, READY_LIMIT_S)
     second = subprocess.run(
         [sys.executable, "-m", "memoryd"],
         env=daemon.env,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=READY_S,
         check=False,
     )
     code, said = second.returncode, second.stdout + second.stderr
@@ -62,12 +62,10 @@ def c2_searchable(daemon: Daemon) -> str:
         append(log, (*records(APPENDED - 1), last))
         began = time.monotonic()
         while not found(memory, "zanzibarite"):
-            expect(time.monotonic() < began + 10 * SEARCHABLE_LIMIT_S, "not found at all")
+            expect(time.monotonic() < began + READY_S, "not found at all")
             time.sleep(0.001)
         took = time.monotonic() - began
-        expect(
-            took <= SEARCHABLE_LIMIT_S, f"found after {took:.2f} s, {SEARCHABLE_LIMIT_S} s allowed"
-        )
+        in_time("found", took, SEARCHABLE_LIMIT_S)
         expect(found(memory, "crane"), "the last record is found, the ones before it are not")
     return f"{APPENDED} appended records searchable in {took * 1000:.0f} ms"
 
@@ -140,12 +138,12 @@ def c11_stop(daemon: Daemon) -> str:
     asking = threading.Event()
     asker = threading.Thread(target=_ask_on, args=(daemon, asking, answers))
     asker.start()
-    asking.wait(10)
+    asking.wait(READY_S)
     took = daemon.stop()
-    asker.join(DRAIN_LIMIT_S)
+    asker.join(READY_S)
     code = daemon.process.returncode if daemon.process else None
     expect(code == 0, f"the daemon exits {code}")
-    expect(took <= DRAIN_LIMIT_S, f"gone after {took:.1f} s, {DRAIN_LIMIT_S} s allowed")
+    in_time("gone", took, DRAIN_LIMIT_S)
     left = [path.name for path in (daemon.state / "run").glob("*.sock")]
     expect(not left, f"sockets left: {', '.join(left)}")
     odd = set(answers) - {"answered", "shutting_down", "unavailable"}
@@ -156,7 +154,7 @@ def c11_stop(daemon: Daemon) -> str:
 def _ask_on(daemon: Daemon, asking: threading.Event, answers: list[str]) -> None:
     """Ask the same question over and over until the daemon ends it; note what it was told."""
     try:
-        with daemon.client(timeout=DRAIN_LIMIT_S) as memory:
+        with daemon.client(timeout=READY_S) as memory:
             while True:
                 memory.call("recall", query="crane harbour")
                 answers.append("answered")

@@ -47,6 +47,7 @@ from memoryd.index.process import Built, Progress, Rebuild
 from memoryd.index.rows import Counts, Source
 from memoryd.index.settings import Settings, from_config
 from memoryd.index.standing import Status
+from memoryd.index.sums import Sums
 from memoryd.index.swap import Gate, NoGate
 from memoryd.index.writer import (
     Budget,
@@ -70,6 +71,7 @@ __all__ = [
     "Settings",
     "Source",
     "Status",
+    "Sums",
     "Wanted",
     "catch_up",
     "from_config",

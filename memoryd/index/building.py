@@ -151,7 +151,7 @@ def _oldest_first(files: list[LogFile], settings: Settings) -> list[tuple[int, L
         except OSError:
             continue
         if sweeping.young(settings, seen):
-            line.append((seen.mtime_ns, str(file.path), seen.size, file))
+            line.append((seen.mtime_ns, file.where, seen.size, file))
     line.sort(key=lambda one: one[:2])
     return [(size, file) for _, _, size, file in line]
 

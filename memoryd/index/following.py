@@ -52,6 +52,7 @@ class Following:
             self.notes = NoteRows(settings, connection)
             self.purging = purging.bits(connection, purging.PURGE) != 0
             self.writer = Writer(connection, settings, next_id)
+            self.writer.known = self.catalogue.known
         self.pending = Pending()
         self._resting = Resting()
         self.missing: list[str] = []
@@ -177,7 +178,7 @@ class Following:
         used = {known.place.root for known in self.catalogue.known.values()}
         self.missing = [root for root in found.missing if root in used]
         self.skipped = there.skipped
-        self._sizes = {key: seen.size for key, seen in found.sizes.items()}
+        self._sizes = {key: found.sizes[key].size for key in found.changed}
         self._take_over(settled)
         with db.translated():
             self.purging = purging.bits(self.connection, purging.PURGE) != 0
@@ -198,27 +199,31 @@ class Following:
 
     def _take_hints(self) -> None:
         """Let the logs wait that were named, if they have changed."""
+        look = False
         while self._hints:
             path = self._hints.popleft()
             self.notes.due = self.notes.due or self.notes.concerns(path)
             for file in discover.logs_at(path, self.settings.roots, self._memory):
-                self._take_hint(file)
+                look = self._take_hint(file) or look
+        if look:
+            self.sweep()  # rows, floors and what is forgotten go with a log that was renamed
 
-    def _take_hint(self, file: LogFile) -> None:
-        """Let a log wait if it has changed."""
+    def _take_hint(self, file: LogFile) -> bool:
+        """Let a log wait if it has changed; say whether all folders must be looked at, once for all hints."""
         key = self.writer.key_of(file)
         known = self.catalogue.known.get(key)
         try:
             seen = identity.look(file)
         except OSError:
-            return  # the next sweep tells what became of it
+            return False  # the next sweep tells what became of it
         self._sizes[key] = seen.size
         elsewhere = known is None and self.catalogue.holds(seen)
         replaced = known is not None and sweeping.another_file(seen, known)
         if (elsewhere or replaced) and file.whole is None:
-            self.sweep()  # rows, floors and what is forgotten go with a log that was renamed
-        elif sweeping.must_be_read(self.settings, known, file, seen):
+            return True
+        if sweeping.must_be_read(self.settings, known, file, seen):
             self.pending.put(key, file)
+        return False
 
     def _turns(self, budget: Budget, taken: list[tuple[int, LogFile]], done: list[_Done]) -> None:
         """Give logs their turns until the budget is used up."""

@@ -25,6 +25,8 @@ TAIL_BYTES = 256
 GRAIN_MS = 50
 """Within so many milliseconds a file can change twice and bear one time: the kernel's clock ticks every 10 at most."""
 _MOST = (1 << 63) - 1
+_devices: dict[int, int] = {}
+"""One number for all the files of a device: there may be a hundred thousand, and a handful of devices."""
 _PIECE = 1 << 20
 
 
@@ -35,7 +37,7 @@ class Marks(msgspec.Struct, frozen=True):
     tail: bytes = b""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """What the folder says of a file: one look at it costs a microsecond, so every sweep takes one."""
 
     dev: int
@@ -56,7 +58,7 @@ def look(file: LogFile) -> Seen:
     whole = file.whole
     if whole is not None and whole.look is not None:
         return _cut(*whole.look(file.root.path, file.log))
-    return seen(os.lstat(file.path))
+    return seen(os.lstat(file.where))
 
 
 def marks(handle: int, offset: int, *, whole: bool = False) -> Marks:
@@ -135,4 +137,5 @@ def _hash_all(handle: int, length: int) -> bytes:
 
 
 def _cut(dev: int, ino: int, size: int, mtime_ns: int) -> Seen:
-    return Seen(dev & _MOST, ino & _MOST, size & _MOST, mtime_ns & _MOST)
+    dev &= _MOST
+    return Seen(_devices.setdefault(dev, dev), ino & _MOST, size & _MOST, mtime_ns & _MOST)

@@ -39,6 +39,11 @@ class Kinship(Relations):
         keys = {key for d in log.kin.dispatches for key, _ in self.answerers(member, d)}
         return [self.members[key].place for key in sorted(keys)]
 
+    def unlooked(self, log: Log) -> bool:
+        """Say whether nobody has looked yet for a record that a log names; it is looked for with the next."""
+        later = [self.look_later(token) for token in wants_of(self.member_of(log))]
+        return any(later)
+
     def unread(self, log: Log) -> list[int] | None:
         """Return the logs that must be read further before this one can start; None: one is not known."""
         found: list[int] = []
@@ -104,15 +109,15 @@ class Kinship(Relations):
     def _around(self, member: Member) -> set[int]:
         found: set[int] = set()
         for token in tokens_of(member):
-            found |= self.wanted.get(token, set())
+            found |= self.wanted.get(token)
             if token[0] == "first":
-                found |= self.named.get(token, set())
+                found |= self.named.get(token)
         for token in wants_of(member):
-            found |= self.named.get(token, set())
+            found |= self.named.get(token)
         for hearing in self.hearings(member):
             found.update(key for key, _ in hearing.refs or ())
         for value in self.holds.get(member.key, ()):
-            found |= self.wanted.get(("name", "", value), set())
+            found |= self.wanted.get(("name", "", value))
         return found - {member.key}
 
     def _component(self, keys: set[int]) -> set[int]:
@@ -189,7 +194,7 @@ class Kinship(Relations):
             if link.how == "fork":
                 above = self.of_session(member, link.session)
             else:
-                above = {key for key, _ in self.find(link.uuid, member.key)}
+                above = frozenset(key for key, _ in self.find(link.uuid, member.key))
             depths += [
                 1 + self._depth(self.members[key], seen)
                 for key in above - seen

@@ -4,6 +4,7 @@ In: a `Reader` in a snapshot, a `Scope`, filters, a page. Out: ``{sessions|proje
 latest first. A session's title is the first words of its owner that the reader may see.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -58,9 +59,8 @@ def sessions(
     A session: ``{session, project, source, agent, rows, first_ts, last_ts, title, class, untrusted}``,
     project and agent as its latest log tells them. Raises: Conflict for a cursor that does not fit.
     """
-    groups = _grouped(reader, scope, filters, lambda log: (log.source, log.session))
     page = _Page(reader, scope, ("sessions", filters), cursor)
-    told = page.cut(groups, limit)
+    told = page.shorten(_latest(reader, scope, filters, page.start, limit + 1), limit)
     listed: list[dict[str, object]] = []
     for group in told:
         latest = max(group, key=lambda log: log.latest)
@@ -118,6 +118,36 @@ def _grouped(
     return [group for _, group in ordered]
 
 
+def _latest(reader: Reader, scope: Scope, filters: Filters, start: int, most: int) -> list[Group]:
+    """Return what may be seen of the logs of sessions `start` and on, touched last first.
+
+    There may be a hundred thousand sessions: SQLite puts them in order, and only a page of them is made here.
+    """
+    seen = visible(reader, scope, filters)
+    touched = " UNION ALL ".join(
+        f"SELECT r.log, max(r.ts) AS ts FROM row_{level} r WHERE true{seen.sql} GROUP BY r.log"
+        for level in levels(reader, scope)
+    )
+    sql = (
+        f"SELECT json_group_array(DISTINCT l.id) FROM ({touched}) s JOIN log l ON l.id = s.log"
+        " WHERE l.source <> 'notes' GROUP BY l.source, l.session"
+        f" ORDER BY max(coalesce(s.ts, {_NEVER})) DESC, l.source, l.session LIMIT :most OFFSET :start"
+    )
+    values = {**seen.values, "most": most, "start": start}
+    found = [str(logs) for (logs,) in reader.connection.execute(sql, values)]
+    groups: dict[int, Group] = {}
+    for logs in found:
+        group: Group = []
+        groups.update((int(log), group) for log in json.loads(logs))
+    here = Where(
+        f"{seen.sql} AND r.log IN (SELECT value FROM json_each(:logs))",
+        {**seen.values, "logs": json.dumps(list(groups))},
+    )
+    for log in _logs(reader, scope, here):
+        groups[log.log].append(log)
+    return list({id(group): group for group in groups.values()}.values())
+
+
 def _logs(reader: Reader, scope: Scope, seen: Where) -> Iterator[Seen]:
     for level in levels(reader, scope):
         sql = (
@@ -171,11 +201,20 @@ class _Page:
         self._more = False
         self.labels: list[Label] = []
 
+    @property
+    def start(self) -> int:
+        """Return how many groups were told before this page."""
+        return self._told
+
     def cut(self, groups: Sequence[Group], limit: int) -> Sequence[Group]:
-        """Return the groups of this page."""
-        start, self._told = self._told, self._told + limit
-        self._more = self._told < len(groups)
-        return groups[start : self._told]
+        """Return the groups of this page, of all there are."""
+        return self.shorten(groups[self._told :], limit)
+
+    def shorten(self, groups: Sequence[Group], limit: int) -> Sequence[Group]:
+        """Return the groups of this page, of those that were not told before."""
+        self._told += limit
+        self._more = limit < len(groups)
+        return groups[:limit]
 
     def end(self) -> dict[str, object]:
         """Return the label of all that was told, and the cursor to what is left."""

@@ -238,7 +238,6 @@ class Index:
         fault, following = self.fault, self._following
         if following is None:
             return Status(False, self.why, "", fault)
-        lag_logs, lag_bytes = following.lag()
         faults = list(following.pending.faults.values())
         return Status(
             True,
@@ -246,8 +245,7 @@ class Index:
             following.meta.generation,
             self.fault,
             following.catalogue.sums(),
-            lag_logs,
-            lag_bytes,
+            *following.lag(),
             {fault.file.log: fault.reason for fault in faults}
             | dict.fromkeys(following.unusable, "not whole"),
             list(following.missing),
@@ -261,6 +259,7 @@ class Index:
             following.purging,
             swap.wal_bytes(self.settings.path),
             following.read_bytes,
+            following.catalogue.gone(),
         )
 
     def publish(self, built: Built, gate: Gate, *, force: bool = False) -> None:

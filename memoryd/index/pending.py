@@ -34,7 +34,7 @@ class Pending:
         """Start with nobody waiting."""
         self._line: OrderedDict[int, LogFile] = OrderedDict()
         self._held: OrderedDict[int, LogFile] = OrderedDict()
-        self._tried = 0
+        self._tried = self._forced = 0
         self.faults: dict[int, Fault] = {}
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class Pending:
     @property
     def patient(self) -> bool:
         """Say whether a log that starts from another may wait: someone else can still be read before it."""
-        return bool(self._line) or self._tried < len(self._held)
+        return bool(self._line) or (not self._forced and self._tried < len(self._held))
 
     @property
     def all_held(self) -> bool:
@@ -114,9 +114,18 @@ class Pending:
         self.faults[key] = Fault(file, reason, wait, now + wait)
 
     def succeeded(self, key: int) -> None:
-        """Forget the fault of a log that was read; who waits for others may try again."""
+        """Forget the fault of a log that was read; who waits for others may try again.
+
+        Where all had tried in vain, an eighth of them is read first: one at a time, ten thousand that start from
+        logs which are gone would be tried fifty million times.
+        """
         self.faults.pop(key, None)
-        self._tried = 0
+        if self._forced:
+            self._forced -= 1
+        elif self.all_held:
+            self._forced = len(self._held) // 8
+        if not self._forced:
+            self._tried = 0
 
     def due_in(self, now: float) -> float | None:
         """Return the seconds until the next log is due; None when nobody waits."""

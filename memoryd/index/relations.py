@@ -9,25 +9,31 @@ end, and from whoever else has a call that nobody was named for. A result hears 
 that it names; where it names none, of all. A kept log of a vanished file stands as it was.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import apsw
 import msgspec
 
 from memoryd.fold import call_hash
-from memoryd.index import kinfolk, table
+from memoryd.index import kinfolk, related, table
 from memoryd.index.kinfolk import QUIET, SPAWN, TALK, WAIT, Dispatch, Told
 from memoryd.index.lineage import END, NOTHING, Heard, Hearing, Ref
-from memoryd.index.table import Log, Place
+from memoryd.index.naming import Keys
+from memoryd.index.table import Known, Log, Place
 from memoryd.labels import Label
 from memoryd.records import Link
 from memoryd.sources import ADAPTERS
 
 Token = tuple[str, str, object]
+_PLAIN = kinfolk.encode(Told())[:3]
+"""How a `Told` without links and dispatches begins."""
 
 
-class Member(msgspec.Struct):
-    """What the graph knows of a log. `side`: a sub-agent's log that carries its parent's session."""
+class Member(msgspec.Struct, gc=False):
+    """What the graph knows of a log. `side`: a sub-agent's log that carries its parent's session.
+
+    `kin` is what it tells of others; packed where it tells of none, as there may be a hundred thousand such.
+    """
 
     key: int
     id: int
@@ -35,15 +41,48 @@ class Member(msgspec.Struct):
     session: str
     records: int
     start: Label
-    told: Told
+    kin: Told | bytes
     heard: Heard
     agent: bytes | None = None
     side: bool = False
     frozen: bool = False
 
+    @property
+    def told(self) -> Told:
+        """Return what the log tells of others; it is not to be changed."""
+        return kinfolk.decode(self.kin) if isinstance(self.kin, bytes) else self.kin
+
     def hears(self) -> bool:
         """Say whether other logs can matter to this one's rows, or did and are gone now."""
-        return bool(self.told.links or self.told.dispatches) or self.heard != NOTHING
+        return not isinstance(self.kin, bytes) or self.heard != NOTHING
+
+
+class Named:
+    """Which logs name themselves, or others, by a token: kept by its last part, which the log's row holds anyway."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[object, ...], Keys[object]] = {}
+
+    def add(self, token: Token, key: int) -> None:
+        """Let a log name something."""
+        kind, last = _split(token)
+        self._kinds.setdefault(kind, Keys()).add(last, key)
+
+    def discard(self, token: Token, key: int) -> None:
+        """Let a log name something no more."""
+        kind, last = _split(token)
+        self._kinds[kind].discard(last, key)
+
+    def get(self, token: Token) -> frozenset[int]:
+        """Return the logs that name something."""
+        kind, last = _split(token)
+        found = self._kinds.get(kind)
+        return frozenset() if found is None else found.get(last)
+
+
+def _split(token: Token) -> tuple[tuple[object, ...], object]:
+    kind, source, name = token
+    return ((kind, source, name[0]), name[1]) if isinstance(name, tuple) else ((kind, source), name)
 
 
 class Relations:
@@ -52,23 +91,24 @@ class Relations:
     def __init__(
         self, connection: apsw.Connection, top: Label, start: Callable[[Log], Label]
     ) -> None:
-        """Know nothing before `load`. `start` gives a log's label before its first record."""
+        """Know nothing before `load`. `start` gives a log's label before its first record: by its folder and floor."""
         self.connection = connection
         self.top = top
         self._start = start
+        self._starts: dict[tuple[str, Label], Label] = {}
 
-    def load(self) -> None:
+    def load(self, known: Mapping[int, Known]) -> None:
         """Read the graph from the database: at first, and after a rollback. Raises: apsw.Error."""
         self.members: dict[int, Member] = {}
-        self.named: dict[Token, set[int]] = {}
-        self.wanted: dict[Token, set[int]] = {}
+        self.named, self.wanted = Named(), Named()
         self.anchored: dict[int, set[Ref]] = {}
         self.holds: dict[int, set[int]] = {}
         self._by_id: dict[int, int] = {}
-        for log in table.every(self.connection):
-            self._take(log)
-        for token in list(self.wanted):
-            self._look_for(token)
+        self._unlooked: set[int] = set()
+        for log in related.logs(self.connection, known):
+            for token in self._take(log):
+                self.look_later(token)
+        self._look()
 
     def put(self, log: Log) -> None:
         """Take a log as its turn left it."""
@@ -91,20 +131,32 @@ class Relations:
                 return set()
             self._unname(old)
         for token in tokens:
-            self.named.setdefault(token, set()).add(log.key)
+            self.named.add(token, log.key)
         for token in wants:
-            self.wanted.setdefault(token, set()).add(log.key)
+            self.wanted.add(token, log.key)
         return wants
 
     def _look_for(self, token: Token) -> None:
         """Find out once where the record stands that a log starts from, so that its arrival is noticed."""
-        if token[0] == "name" and isinstance(token[2], int):
-            self._find_anchor(token[2])
+        self.look_later(token)
+        self._look()
+
+    def look_later(self, token: Token) -> bool:
+        """Have it found out with the next one that is asked for; say whether that is still to be done.
+
+        Looking for one reads the names of all records, and so does looking for a thousand.
+        """
+        if token[0] != "name" or not isinstance(token[2], int):
+            return False
+        if token[2] not in self.anchored:
+            self.anchored[token[2]] = set()
+            self._unlooked.add(token[2])
+        return token[2] in self._unlooked
 
     def _unname(self, member: Member) -> None:
         for tokens, found in ((tokens_of(member), self.named), (wants_of(member), self.wanted)):
             for token in tokens:
-                found[token].discard(member.key)
+                found.discard(token, member.key)
 
     def drop(self, key: int) -> None:
         """Forget a log that the index no longer has, or will read from its start."""
@@ -118,11 +170,12 @@ class Relations:
 
     def names(self, key: int, blob: bytes, first_n: int) -> None:
         """Take the anchors of a turn, where any of them is looked for."""
-        if self.anchored and blob:
-            for n, value in kinfolk.named(blob, first_n):
-                if value in self.anchored:
-                    self.anchored[value].add((key, n))
-                    self.holds.setdefault(key, set()).add(value)
+        if not (blob and self.anchored) or self.anchored.keys().isdisjoint(kinfolk.values(blob)):
+            return
+        for n, value in kinfolk.named(blob, first_n):
+            if value in self.anchored:
+                self.anchored[value].add((key, n))
+                self.holds.setdefault(key, set()).add(value)
 
     # ------------------------------------------------------------ from links to references
 
@@ -133,8 +186,13 @@ class Relations:
         side = log.place.source != "codex" and any(
             link.how == "subagent" for _, link in log.kin.links
         )
+        packed = kinfolk.encode(log.kin)
+        begins = log.place.root, log.floor
+        if (start := self._starts.get(begins)) is None:
+            start = self._starts[begins] = self._start(log)
         return Member(
-            log.key, log.id, log.place, log.session, log.position.records, self._start(log), log.kin,
+            log.key, log.id, log.place, log.session, log.position.records, start,
+            packed if packed.startswith(_PLAIN) else log.kin,
             log.heard, None if agent is None else call_hash(agent), side, log.state == table.GONE,
         )  # fmt: skip
 
@@ -167,7 +225,7 @@ class Relations:
         yield Hearing(n, -1, tuple(sorted(refs)) or None, start=True)
 
     def _at_record(self, member: Member, link: Link) -> set[Ref]:
-        keys = self.named.get(("log", member.place.source, (member.place.root, link.log)), set())
+        keys = self.named.get(("log", member.place.source, (member.place.root, link.log)))
         n = link.n
         return set() if n is None else {
             (key, n) for key in keys if n < self.members[key].records
@@ -206,7 +264,7 @@ class Relations:
     def answerers(self, member: Member, dispatch: Dispatch) -> tuple[Ref, ...]:
         """Return the ends of the sub-agents' logs that an answer rests on."""
         source = member.place.source
-        heard_of = self.wanted.get(("session", source, member.session), set())
+        heard_of = self.wanted.get(("session", source, member.session))
         children = [
             key
             for key in heard_of
@@ -218,9 +276,9 @@ class Relations:
             return ()
         return tuple(sorted((key, END) for key in named or children))
 
-    def of_session(self, member: Member, session: str | None) -> set[int]:
+    def of_session(self, member: Member, session: str | None) -> frozenset[int]:
         """Return the other logs of a session, as far as they are of the same harness."""
-        return self.named.get(("session", member.place.source, session), set()) - {member.key}
+        return self.named.get(("session", member.place.source, session)) - {member.key}
 
     def find(self, name: str | None, but: int) -> set[Ref]:
         """Return where the record with this name stands in other logs."""
@@ -229,13 +287,17 @@ class Relations:
 
     def _find_anchor(self, value: int) -> set[Ref]:
         """Return where an anchor stands; the first question reads the database, later turns are told of."""
-        if value not in self.anchored:
-            self.anchored[value] = set()
-            packed = value.to_bytes(8, kinfolk.BYTES)
-            for log, first_n, blob in table.names_with(self.connection, packed):
-                if (key := self._by_id.get(log)) is not None:
-                    self.names(key, blob, first_n)
+        self._look_for(("name", "", value))
         return self.anchored[value]
+
+    def _look(self) -> None:
+        """Find out where the records stand that are looked for."""
+        if not self._unlooked:
+            return
+        wanted, self._unlooked = self._unlooked, set()
+        for log, first_n, blob in related.names_with(self.connection, wanted):
+            if (key := self._by_id.get(log)) is not None:
+                self.names(key, blob, first_n)
 
 
 def tokens_of(member: Member) -> set[Token]:

@@ -5,7 +5,6 @@ owner has decided, copies left out), and `Told`. Reading a log again here change
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 
 from memoryd.fold import Folded, Row, State, fold_all
 from memoryd.ids import Ids
@@ -96,7 +95,7 @@ def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
     adapter = ADAPTERS.get(known.place.source)
     if root is None or adapter is None:
         raise FileNotFoundError(known.place.log)
-    file = LogFile(root, adapter, Path(root.path, known.place.log), known.place.log)
+    file = LogFile(root, adapter, known.place.log)
     entries = overrides.read(settings.home)
     log = Log(0, key, known.place, session_of(known.place.log), seen=known.seen)
     state = State(start_of(settings, file, known.floor))

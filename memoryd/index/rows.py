@@ -159,6 +159,8 @@ class Rows:
 
 def storable(text: str) -> str:
     """Return `text` with every half of a surrogate pair replaced, so that it is UTF-8."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

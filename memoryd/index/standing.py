@@ -5,8 +5,9 @@ In: two indexes that follow their logs. Out: what the new one lacks; `Status`, a
 
 import msgspec
 
-from memoryd.index.catalogue import Sums
 from memoryd.index.following import Following
+from memoryd.index.sums import Folder, Sums, total
+from memoryd.index.table import Known
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -17,14 +18,14 @@ class Status(msgspec.Struct, frozen=True):
     cannot be read, with the system's word. `missing`: folders that are configured and not there. `skipped`:
     paths of what looks like a log and is not read, with the reason. `purging`: words of deleted rows are
     still being taken out of the file. `wal_bytes`: what the write-ahead log takes. `read_bytes`: how much was
-    read since the index was opened.
+    read since the index was opened. `folders`: what the logs of each come to; `gone`: those without their files.
     """
 
     ready: bool
     why: str
     generation: str
     fault: str = ""
-    sums: Sums = msgspec.field(default_factory=Sums)
+    folders: dict[Folder, Sums] = {}
     lag_logs: int = 0
     lag_bytes: int = 0
     faults: dict[str, str] = {}
@@ -35,6 +36,12 @@ class Status(msgspec.Struct, frozen=True):
     purging: bool = False
     wal_bytes: int = 0
     read_bytes: int = 0
+    gone: list[Known] = []
+
+    @property
+    def sums(self) -> Sums:
+        """Return what all logs come to."""
+        return total(self.folders)
 
 
 def lacks(old: Following, new: Following) -> str:

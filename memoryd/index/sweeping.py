@@ -88,15 +88,14 @@ def is_folder(path: Path) -> bool:
 
 def _emptied(settings: Settings, there: discover.Found, catalogue: Catalogue) -> Iterator[LogFile]:
     """Yield logs whose files hold too little now to tell their format: it is the one they had."""
-    undecided = {str(path): path for path in there.undecided}
+    undecided = set(map(str, there.undecided))
     if not undecided:
         return
     roots = {str(root.path): root for root in settings.roots}
     for known in catalogue.known.values():
         source, root, log = known.place
-        path = undecided.get(f"{root}/{log}")
-        if path is not None and root in roots:
-            yield LogFile(roots[root], ADAPTERS[source], path, log)
+        if root in roots and f"{root}/{log}" in undecided:
+            yield LogFile(roots[root], ADAPTERS[source], log)
 
 
 def settle(settings: Settings, writer: Writer, catalogue: Catalogue, found: Found) -> Settled:

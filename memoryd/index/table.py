@@ -166,13 +166,19 @@ def known(connection: apsw.Connection) -> Iterator[tuple[int, Known]]:
 
     Raises: apsw.Error.
     """
+    share: dict[object, Any] = {}  # what many logs have alike is kept once
+
+    def alike(value: Any) -> Any:
+        return share.setdefault(value, value)
+
     found = connection.execute(f"{_SELECT_KNOWN} WHERE source <> 'notes' ORDER BY id")
     for (number, key, source, root, log, session, project, state, offset, records, level, untrusted,
          floor_level, floor_untrusted, dev, ino, size, mtime_ns, indexed, left_out, unreadable, why,
          last_ts, first_ts, forgot, heard, decided) in found:  # fmt: skip
         yield key, Known(
-            number, Place(source, root, log), session, project, state, offset, records,
-            Label(level, bool(untrusted)), Label(floor_level, bool(floor_untrusted)),
+            number, Place(alike(source), alike(root), log), session, alike(project), alike(state),
+            offset, records, alike(Label(level, bool(untrusted))),
+            alike(Label(floor_level, bool(floor_untrusted))),
             Seen(dev, ino, size, mtime_ns), indexed, left_out, unreadable, why, last_ts, first_ts,
             forgot, _decode_heard(heard) if heard else NOTHING, decided,
         )  # fmt: skip
@@ -260,14 +266,6 @@ def names(connection: apsw.Connection, number: int) -> list[Names]:
         "SELECT first_n, names, origins FROM anchor WHERE log = ? ORDER BY first_n", (number,)
     )
     return [Names(*row) for row in found]
-
-
-def names_with(connection: apsw.Connection, name: bytes) -> list[tuple[int, int, bytes]]:
-    """Return the log, first record and anchors of each turn that may hold `name`. Raises: apsw.Error."""
-    found: Iterable[tuple[int, int, bytes]] = connection.execute(
-        "SELECT log, first_n, names FROM anchor WHERE instr(names, ?)", (name,)
-    )
-    return [*found]
 
 
 def trails(connection: apsw.Connection, number: int) -> list[tuple[bytes, list[Event]]]:

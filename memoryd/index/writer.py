@@ -12,10 +12,9 @@ label that the log has had, a floor is written first (`floors`), so that rewriti
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import apsw
 import msgspec
@@ -111,6 +110,8 @@ class Writer:
         self.relabels = relabels.gathered(entries, self.ids, settings.classes)
         self.tombs = tombs.gathered(entries, self.ids)
         self._kin = Kinship(connection, settings.rules.unknown, partial(start_label, settings))
+        self.known: Mapping[int, table.Known] = {}
+        """What the catalogue keeps of each log, if there is one: not to be kept twice."""
         self.related = False
         """Whether `kin` is read, and not rolled back since."""
         self.touched: set[int] = set()
@@ -118,16 +119,11 @@ class Writer:
         self.listened = False
         """Whether somebody wants to be told what is read."""
         self.retold: list[Told] = []
-        self._keys: dict[tuple[str, Path, str], int] = {}
         self._kept: OrderedDict[int, tuple[int, Folding]] = OrderedDict()
 
     def key_of(self, file: LogFile) -> int:
         """Return the keyed name of a log."""
-        name = (file.adapter.id, file.root.path, file.log)
-        key = self._keys.get(name)
-        if key is None:
-            key = self._keys[name] = key_of(self.ids, file)
-        return key
+        return key_of(self.ids, file)
 
     @property
     def kin(self) -> Kinship:
@@ -141,7 +137,7 @@ class Writer:
     def relate(self) -> None:
         """Read what logs say to each other, before anything is changed that it is read from. Raises: apsw.Error."""
         if not self.related:
-            self._kin.load()
+            self._kin.load(self.known)
             self.related = True
 
     def folding(self, log: Log) -> Folding:
@@ -316,6 +312,8 @@ def _meet(writer: Writer, file: LogFile, turn: Turn, records: list[Record], *, n
         if record.about is not None:
             met.tell(record.about)
     if new and told.links:
+        if writer.kin.unlooked(met) and writer.patience(None):
+            raise Waiting([])  # one look for the records that all who wait have named
         behind = writer.kin.unread(met)
         if behind != [] and writer.patience(behind):
             raise Waiting(behind or [])

@@ -57,16 +57,27 @@ after it, its time or None, the time that stands in for it; which log it is, who
 
 
 class Heard(Protocol):
-    """A record, its calls, the label of its log after it; the newest time (ms) of the records before it."""
+    """What is heard of a record, by whoever hears it."""
 
     @property
-    def record(self) -> Record: ...  # noqa: D102 - see above
+    def record(self) -> Record:
+        """Return the record."""
+        ...
+
     @property
-    def calls(self) -> Rows: ...  # noqa: D102
+    def calls(self) -> Rows:
+        """Return its calls, each with the label before it."""
+        ...
+
     @property
-    def after(self) -> Label: ...  # noqa: D102
+    def after(self) -> Label:
+        """Return the label of its log after it."""
+        ...
+
     @property
-    def before(self) -> int | None: ...  # noqa: D102
+    def before(self) -> int | None:
+        """Return the newest time (ms) of the records before it."""
+        ...
 
 
 class Fed(NamedTuple):

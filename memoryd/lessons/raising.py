@@ -1,45 +1,77 @@
-"""A call turns out to be worth more than it was: what was learned from it is raised as well, never lowered.
+"""Calls turn out to be worth more than they were: what was learned from them is raised as well, never lowered.
 
-In: a call as it is seen a second time, under the label that it has now. Out: the call, the lesson that it taught,
-the fixes that may tell of it and the patterns made of them, at the join of both labels. What readers below had
-seen until then they had seen; from now on it is not there for them.
+In: calls of a log as they are seen a second time, under the labels that they have now. Out: the calls, the lessons
+that they taught, the fixes that may tell of them and the patterns made of them, at the join of both labels. What
+readers below had seen until then they had seen; from now on it is not there for them.
 """
 
+from collections.abc import Sequence
+
 import apsw
+import msgspec
 
 from memoryd.labels import Label
-from memoryd.lessons import causal, row
-from memoryd.lessons.pairing import Seen
+from memoryd.lessons import calls, causal, row
+from memoryd.lessons.pairing import OUTCOMES, Seen
 from memoryd.lessons.row import Lesson
 
 
-def to(connection: apsw.Connection, seen: Seen) -> bool:
-    """Raise a known call to the label of `seen`, in the caller's transaction; say whether that changed anything."""
-    found = connection.execute(
-        "SELECT level, untrusted, error FROM call WHERE log = ? AND n = ? AND block = ?",
-        (seen.log, seen.n, seen.block),
-    ).get
-    if found is None:
-        return False
-    old = Label(int(found[0]), bool(found[1]))
-    if old.covers(seen.label):
-        return False
-    label = old.join(seen.label)
-    connection.execute(
-        "UPDATE call SET level = ?, untrusted = ? WHERE log = ? AND n = ? AND block = ?",
-        (*label, seen.log, seen.n, seen.block),
+def to(connection: apsw.Connection, log: str, seens: Sequence[Seen]) -> int:
+    """Raise known calls of `log` to the labels of `seens`, in the caller's transaction; return how many rose.
+
+    All of them at once: what lies together in a batch is taken apart once, however many calls of it rise.
+    """
+    higher = {(seen.n, seen.block): seen.label for seen in seens}
+    if not higher:
+        return 0
+    failed: list[Seen] = []
+    well: list[Seen] = []
+    for ok, old, seen in _known(connection, log, min(n for n, _ in higher)):
+        told = higher.get((seen.n, seen.block))
+        if told is not None and not old.covers(told):
+            raised = msgspec.structs.replace(seen, label=old.join(told))
+            (well if ok else failed).append(raised)
+    connection.executemany(
+        "UPDATE failed SET level = ?, untrusted = ? WHERE log = ? AND n = ? AND block = ?",
+        [(*one.label, log, one.n, one.block) for one in failed],
     )
-    for lesson in row.select(connection, "call = ?", (seen.key,)):
-        _lesson(connection, lesson, label)
-    if found[2] is None:
-        _fixes(connection, seen, label)
-    return True
+    calls.delete(connection, [(log, one.n, one.block) for one in well])
+    calls.put(connection, well, {})
+    for one in failed:
+        for lesson in row.select(connection, "call = ?", (one.key,)):
+            _lesson(connection, lesson, one.label)
+    _fixes(connection, well)
+    return len(failed) + len(well)
 
 
-def _fixes(connection: apsw.Connection, seen: Seen, label: Label) -> None:
-    """Raise the fixes of the session that may tell of the call as one of their steps."""
+def _known(connection: apsw.Connection, log: str, least: int) -> list[tuple[bool, Label, Seen]]:
+    """Return the calls of `log` from record `least` on: whether each went well, its label, and what is kept of it."""
+    found = connection.execute(
+        "SELECT ok, level, untrusted, n, block, session, project, tool, summary, fingerprint, at "
+        "FROM call WHERE log = ? AND n >= ? ORDER BY n, block",
+        (log, least),
+    )
+    known: list[tuple[bool, Label, Seen]] = []
+    for ok, level, untrusted, n, block, session, project, tool, summary, same, at in found:
+        label = Label(int(level), bool(untrusted))
+        outcome = OUTCOMES[bool(ok)]
+        seen = Seen(log, n, block, session, project, tool, summary, same, at, outcome, "", label)
+        known.append((bool(ok), label, seen))
+    return known
+
+
+def _fixes(connection: apsw.Connection, seens: Sequence[Seen]) -> None:
+    """Raise the fixes of their sessions that may tell of these calls as one of their steps."""
+    since: dict[tuple[str, str, Label], int] = {}
+    for seen in seens:
+        whose = seen.session, seen.project, seen.label
+        since[whose] = min(seen.at, since.get(whose, seen.at))
+    for (session, project, label), at in since.items():
+        _fixes_since(connection, (session, project, at), label)
+
+
+def _fixes_since(connection: apsw.Connection, bound: tuple[str, str, int], label: Label) -> None:
     where = "session = ? AND project = ? AND at >= ?"
-    bound = (seen.session, seen.project, seen.at)
     told = {
         str(error)
         for (error,) in connection.execute(f"SELECT fingerprint FROM fix WHERE {where}", bound)
@@ -49,9 +81,7 @@ def _fixes(connection: apsw.Connection, seen: Seen, label: Label) -> None:
         (*label, *bound),
     )
     for error in told:
-        for lesson in row.select(
-            connection, "fingerprint = ? AND project = ?", (error, seen.project)
-        ):
+        for lesson in row.select(connection, "fingerprint = ? AND project = ?", (error, bound[1])):
             if lesson.type == "pattern" and lesson.origin == "causal":
                 _lesson(connection, lesson, label)
             elif lesson.origin == "reflector":

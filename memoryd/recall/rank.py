@@ -9,7 +9,6 @@ two rounds, and going on by cursor reaches every match in the end.
 """
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 
@@ -62,7 +61,7 @@ def tied(matches: Sequence[Match]) -> set[int]:
     """Return the logs whose matches are in no order but that of the index's own numbers."""
     logs: set[int] = set()
     for one, other in pairwise(matches):
-        if one[:2] == other[:2] and one.log != other.log:
+        if one[0] == other[0] and one[1] == other[1] and one.log != other.log:
             logs |= {one.log, other.log}
     return logs
 
@@ -77,14 +76,15 @@ def settled(matches: Sequence[Match], names: Mapping[int, tuple[str, ...]]) -> l
 
 def deal(merged: Merged, dealing: Dealing, place: Place, limit: int) -> Page | None:
     """Return the page of `limit` matches from `place` on; None: that cannot be told without more."""
-    dealt: Counter[Hashable] = Counter()
+    dealt: dict[Hashable, int] = {}
     mine: list[Match] = []
     later = False
     until = place.told + limit
     for match in merged.matches:
         group = dealing.of(match)
-        turn = dealt[group] // dealing.most if dealing.most else 0
-        dealt[group] += 1
+        before = dealt.get(group, 0)
+        turn = before // dealing.most if dealing.most else 0
+        dealt[group] = before + 1
         if turn == place.round:
             mine.append(match)
             if len(mine) > until:

@@ -61,7 +61,7 @@ _CUT_KEY = later(
 
 _USERINFO = later(r"""://[^\s/:@"'`<>\\]{0,128}+:(?P<value>[^\s/"'`<>\\]{1,256})@(?=[\w\[])""")
 _BARE_USER = later(r"://(?P<value>[A-Za-z0-9_-]{20,256}+)@(?=[\w\[])")
-_CURL_USER = later(
+_CURL_USER = re.compile(  # not later: `_is_password` asks whether it was the one that found
     r"""(?<![\w-])(?:-u|--user|--proxy-user)[ =]?["']?[^\s:"'$]{1,64}+:(?P<value>[^\s"']{2,256}+)"""
 )
 _NO_PASSWORD = {"pass", "passwd", "password", "pw", "pwd", "secret", "token", "x-oauth-basic"}

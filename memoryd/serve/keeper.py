@@ -39,6 +39,8 @@ SURE_S = 3600.0
 """The same where the watcher misses nothing: for what only the clock changes, and to be quite sure."""
 SWEEP_SHARE = 400
 """A look that takes long is taken more rarely: it may use a 400th of the time, up to `SWEEP_MOST_S`."""
+LOOK_REST = 9
+"""Of ten seconds one is spent looking at all folders, however often the watcher asks for it; it may have no watches."""
 CALLER_S = 2.0
 """How long a request waits for its caller's log to be read so far."""
 FIRST_LOOK_S, LAST_LOOK_S = 0.002, 0.05
@@ -63,7 +65,8 @@ class Keeper:
         self._wake = trio.Event()
         self._rounds = trio.lowlevel.ParkingLot()
         self._sweeps = self._settled = 0
-        self._sweep_at = self._rebuild_at = 0.0
+        self._sweep_at = self._rebuild_at = self._rested_at = 0.0
+        self._missed = False
         self._generation = self._fault = ""
         self._mended = trio.Event()
         self._read = Counts()
@@ -99,8 +102,13 @@ class Keeper:
             self._wake.set()
 
     def sweep_soon(self) -> None:
-        """Look at all folders now: the watcher may have missed something."""
+        """Look at all folders now: somebody waits for it."""
         self._sweep_at = 0.0
+        self._wake.set()
+
+    def missed(self) -> None:
+        """Look at all folders once the last look is rested from: the watcher may have missed something."""
+        self._missed = True
         self._wake.set()
 
     def suspect(self) -> None:
@@ -118,11 +126,9 @@ class Keeper:
         """Return the logs at this path below any folder of logs, each with its key."""
         return [] if self._index is None else self._index.named(log)
 
-    def figures(self) -> tuple[Status, list[Known]]:
-        """Return the index's own status and what is known of its logs; from any thread."""
-        if self._index is None:
-            return Status(False, "not open yet", ""), []
-        return self._index.status(), self._index.logs()
+    def figures(self) -> Status:
+        """Return the index's own status; from any thread."""
+        return Status(False, "not open yet", "") if self._index is None else self._index.status()
 
     async def label_of(self, caller: Caller) -> Label:
         """Return the label of the asking session, waiting a moment for its log to be read so far.
@@ -247,10 +253,11 @@ class Keeper:
         """Give the writer's thread one turn, act on what came of it, and wait for the next cause."""
         self._wake = trio.Event()
         now = trio.current_time()
-        sweep = now >= self._sweep_at
+        sweep = now >= self._look_at
         due = self._sweep_at
         if sweep:
             self._sweeps += 1
+            self._missed = False
             due = self._sweep_at = now + SWEEP_S
         try:
             async with self._turn:
@@ -268,6 +275,7 @@ class Keeper:
             least = max(SWEEP_S, min(rest, SWEEP_MOST_S))
             self._sweep_at = now + (SURE_S if self.sure() else least)
         if turn.behind is not None:
+            self._rested_at = trio.current_time() + LOOK_REST * turn.looked
             self.pace.looked(*turn.behind, clock.monotonic())
         self.pace.took(more=turn.more)
         if turn.ready:
@@ -276,9 +284,14 @@ class Keeper:
             await self._unready(turn)
         self._rounds.unpark_all()
         if not turn.more:
-            due = self._sweep_at - trio.current_time()
+            due = self._look_at - trio.current_time()
             with trio.move_on_after(max(0.0, due if turn.wait is None else min(due, turn.wait))):
                 await self._wake.wait()
+
+    @property
+    def _look_at(self) -> float:
+        """Return when all folders are looked at next."""
+        return min(self._sweep_at, self._rested_at) if self._missed else self._sweep_at
 
     async def _followed(self, turn: Turn) -> None:
         if turn.generation != self._generation:

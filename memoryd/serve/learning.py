@@ -28,9 +28,10 @@ from memoryd.index.table import LIVE
 from memoryd.labels import Label
 from memoryd.lessons import forget as forgetting
 from memoryd.lessons import raising, retention, settlement, store, words
-from memoryd.lessons.pairing import Pairing, clean
+from memoryd.lessons.pairing import Pairing, Seen, clean
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
+from memoryd.serve.quiet import Quiet
 from memoryd.serve.together import Lesson, rest
 
 MOST_HELD = 50_000
@@ -63,7 +64,8 @@ class Learner:
         self._now: Iterator[Told] = iter(())
         self._places = naming.read(connection)
         self._lesson = Lesson(connection)
-        self._written: dict[str, int] = {}
+        self.quiet = Quiet(connection, self.idle_after)
+        """Who may come to rest; to be told where others write into the database."""
         self._stumbled: set[int] = set()
         self._looked = self._missed = False
         self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
@@ -108,17 +110,21 @@ class Learner:
         """Let sessions that have been quiet for long come to rest; return the seconds until the next may."""
         if not self._looked:
             return None  # when a session's log was written last is not known before the first look
-        waiting = sorted(self._quiet())
-        ripe = [one for one in waiting if one[0] <= now][:_MOST_AT_ONCE]
-        left = waiting[len(ripe) :]
-        done = not left or left[0][0] > now  # none goes before it has come to rest
+        self.quiet.touched(self._lesson.news)
+        ripe = self.quiet.ripe(now, _MOST_AT_ONCE)
+        left = self.quiet.due()
+        done = left is None or left > now  # none goes before it has come to rest
         if ripe or (done and retention.due(self.connection, now)):
-            with db.unsynced(self.connection):
-                for _, session, last in ripe:
-                    settlement.rest(self.connection, session, last + self.idle_after)
-                if done:
-                    retention.expire(self.connection, now)
-        return max(0, left[0][0] - now) / 1_000 if left else None
+            try:
+                with db.unsynced(self.connection):
+                    for session, last in ripe:
+                        settlement.rest(self.connection, session, last + self.idle_after)
+                    if done:
+                        retention.expire(self.connection, now)
+            except BaseException:
+                self.quiet.unsure()
+                raise
+        return None if left is None else max(0, left - now) / 1_000
 
     def news(self) -> list[tuple[str, str, str, Label]]:
         """Return the lessons that are new since the last call: id, type, project, label."""
@@ -177,20 +183,12 @@ class Learner:
         with suppress(apsw.BusyError):
             self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    def _quiet(self) -> Iterator[tuple[int, str, int]]:
-        """Yield when each session that has news comes to rest, which, and its last news (ms)."""
-        for session, last in self.connection.execute(
-            "SELECT id, last_at FROM session WHERE id <> '' AND (idle_at IS NULL OR idle_at < last_at)"
-        ):
-            heard = max(int(last), self._written.get(str(session), 0))
-            yield heard + self.idle_after, str(session), int(last)
-
     def _next(self, given: Told | Snapshot) -> Told | None:
         """Return what to learn from now; where records before it are missing, those first."""
         if isinstance(given, dict):
             self._looked = True
             for one in given.values():
-                self._heard_of(one.session, one.seen.mtime_ns // 1_000_000)
+                self.quiet.written(one.session, one.seen.mtime_ns // 1_000_000)
             self._now = chain.from_iterable(
                 self._again(key, known) for key, known in given.items() if self._behind(key, known)
             )
@@ -217,10 +215,6 @@ class Learner:
         """Return the last call of a log that is learned from; those that were taken are learned from first."""
         self._lesson.end()
         return naming.last_call(self.connection, place.name)
-
-    def _heard_of(self, session: str, written: int) -> None:
-        """Remember when a session's log was written last."""
-        self._written[session] = max(written, self._written.get(session, 0))
 
     def _behind(self, key: int, known: Known) -> bool:
         return known.state == LIVE and known.records != self.progress(key)
@@ -309,6 +303,7 @@ class Learner:
         self._twice.clear()
         self._now = iter(())
         self._places = naming.read(self.connection)
+        self.quiet.unsure()
 
     def _feed(self, told: Told, place: Place, pairing: Pairing) -> None:
         """Hear each call that the batch answers, and let the session rest where it does."""
@@ -337,7 +332,7 @@ class Learner:
                 now = ts or before or written + record.n
                 lesson.rest(pairing.session, now, ended=record.rest == "end")
         lesson.add(pairing, heard[first:], written)
-        self._heard_of(pairing.session, written)
+        self.quiet.written(pairing.session, written)
 
     def _raise(self, told: Told, place: Place) -> None:
         """Raise what is known of a log's calls to the labels that a second reading gives them."""
@@ -345,8 +340,10 @@ class Learner:
             self._twice.pop(place.name, None)
         pairing = self._twice.setdefault(place.name, Pairing(place.name, place.name))
         known = [one for one in told.heard if one.record.n < place.n]
+        seens: list[Seen] = []
         for heard in known:
             if heard.above:
+                raising.to(self.connection, place.name, seens)
                 # All that follows is above `max_class` as well, and so is the answer to each open call.
                 opened = {(one.n, one.block) for one in pairing.waiting.values()}
                 covers = partial(_above, heard.record.n, frozenset(opened))
@@ -354,8 +351,9 @@ class Learner:
                 forgetting.gone(self.connection, place.name[:12], covers, home=home)
                 break
             pairing.place(heard.session, heard.project or "")
-            for seen in pairing.feed(heard.record, heard.calls, heard.after, told.written):
-                raising.to(self.connection, seen)
+            seens += pairing.feed(heard.record, heard.calls, heard.after, told.written)
+        else:
+            raising.to(self.connection, place.name, seens)
         if told.end >= place.n:
             self._twice.pop(place.name, None)
 

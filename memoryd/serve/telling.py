@@ -11,7 +11,7 @@ import msgspec
 
 from memoryd import db
 from memoryd.clock import rfc3339
-from memoryd.index import Counts, Known, Progress, Status
+from memoryd.index import Counts, Known, Progress, Status, Sums
 from memoryd.serve.connection import Traffic
 from memoryd.serve.pace import Rate
 
@@ -40,10 +40,11 @@ class Fault(msgspec.Struct, frozen=True):
     remedy: str
 
 
-def index_view(status: Status, logs: Iterable[Known], rate: Rate | None = None) -> Told:
+def index_view(status: Status, rate: Rate | None = None) -> Told:
     """Return what is told of the index and its sources; `rate`: how fast a history is read."""
     rate = rate or Rate()
-    why = sorted(status.sums.why.items(), key=lambda item: (-item[1], item[0]))
+    sums = status.sums
+    why = sorted(sums.why.items(), key=lambda item: (-item[1], item[0]))
     return {
         "behind": {
             "logs": status.lag_logs,
@@ -52,10 +53,10 @@ def index_view(status: Status, logs: Iterable[Known], rate: Rate | None = None) 
             "bytes_per_s": rate.bytes_per_s,
             "remaining_s": rate.remaining_s,
         },
-        "sources": sources(logs),
+        "sources": sources(status.folders),
         "left_out": [{"why": reason, "rows": rows} for reason, rows in why],
-        "unreadable": status.sums.unreadable,
-        "vanished": vanished(logs),
+        "unreadable": sums.unreadable,
+        "vanished": vanished(status.gone),
         "skipped": [
             {"path": path, "why": why} for path, why in sorted(status.skipped.items())[:MOST_NAMED]
         ],
@@ -65,10 +66,7 @@ def index_view(status: Status, logs: Iterable[Known], rate: Rate | None = None) 
 
 def vanished(logs: Iterable[Known]) -> list[Told]:
     """Return the logs that are kept without their files, the latest first, `MOST_NAMED` at most."""
-    gone = sorted(
-        (known for known in logs if known.state == "gone"),
-        key=lambda known: (-(known.last_ts or 0), known.place),
-    )
+    gone = sorted(logs, key=lambda known: (-(known.last_ts or 0), known.place))
     return [
         {
             "source": known.place.source,
@@ -81,21 +79,21 @@ def vanished(logs: Iterable[Known]) -> list[Told]:
     ]
 
 
-def sources(logs: Iterable[Known]) -> list[Told]:
+def sources(folders: Mapping[tuple[str, str], Sums]) -> list[Told]:
     """Return the sums of each folder of logs and format."""
-    sums: dict[tuple[str, str], dict[str, int]] = {}
-    for known in logs:
-        key = (known.place.source, known.place.root)
-        here = sums.setdefault(
-            key, dict.fromkeys(("logs", "gone", "records", "indexed", "left_out", "unreadable"), 0)
-        )
-        here["logs"] += 1
-        here["gone"] += known.state == "gone"
-        here["records"] += known.records
-        here["indexed"] += known.indexed
-        here["left_out"] += known.left_out
-        here["unreadable"] += known.unreadable
-    return [{"source": key[0], "root": key[1], **here} for key, here in sorted(sums.items())]
+    return [
+        {
+            "source": source,
+            "root": root,
+            "logs": sums.logs,
+            "gone": sums.gone,
+            "records": sums.records,
+            "indexed": sums.indexed,
+            "left_out": sums.left_out,
+            "unreadable": sums.unreadable,
+        }
+        for (source, root), sums in sorted(folders.items())
+    ]
 
 
 def rebuild_view(rebuilding: Rebuilding | None) -> Told | None:

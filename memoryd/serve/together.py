@@ -28,6 +28,8 @@ class Lesson:
         self._connection = connection
         self._pairings: OrderedDict[str, Pairing] = OrderedDict()
         self._done: dict[str, int] = {}
+        self.news: set[str] = set()
+        """Sessions that had news; whoever takes them over empties it."""
         self._begin()
 
     def _begin(self) -> None:
@@ -75,6 +77,7 @@ class Lesson:
     def end(self) -> None:
         """Learn from what was taken, in its order."""
         seens = self._gathered.seen()
+        self.news.update(seen.session for seen in seens)
         found = failures(seens)
         names = self._gathered.pairings
         rests, first = self._rests, 0

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import trio
 
+from memoryd.clock import monotonic
 from memoryd.index import Counts, Index
 from memoryd.index.fresh import Fresh
 from memoryd.index.heard import Told as Heard
@@ -40,6 +41,8 @@ class Turn(NamedTuple):
     told: list[Heard]
     behind: tuple[int, int] | None
     """After a look at all folders: bytes that are not read, bytes that were read."""
+    looked: float = 0.0
+    """Seconds that a look at all folders took."""
 
 
 def take(open_index: Index, sweep: bool, followed: bool, large: bool = False) -> Turn:
@@ -47,9 +50,11 @@ def take(open_index: Index, sweep: bool, followed: bool, large: bool = False) ->
 
     `followed`: somebody wants to know what came in. `large`: a history is being read.
     """
-    behind = None
+    behind, looked = None, 0.0
     if sweep:
+        began = monotonic()
         open_index.sweep()
+        looked = monotonic() - began
         status = open_index.status()
         behind = status.lag_bytes, status.read_bytes
     mark = open_index.mark() if followed else 0
@@ -66,4 +71,5 @@ def take(open_index: Index, sweep: bool, followed: bool, large: bool = False) ->
         open_index.fresh(mark) if followed and counts.indexed else [],
         open_index.take_told(),
         behind,
+        looked,
     )

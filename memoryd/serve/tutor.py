@@ -109,6 +109,7 @@ class Tutor:
         learner = self._open()
 
         def run() -> Result:
+            learner.quiet.unsure()
             with db.translated():
                 return work(learner.connection)
 

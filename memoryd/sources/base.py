@@ -95,17 +95,26 @@ class Root(msgspec.Struct, frozen=True):
     trusted: bool = False
 
 
-class LogFile(msgspec.Struct, frozen=True):
-    """One log: `log` is its path below the root, with ``/``; `path` is where to open it.
+class LogFile(msgspec.Struct, frozen=True, gc=False):
+    """One log: `log` is its path below the root, with ``/``.
 
     Inside a database `log` goes on with the log's name there, and `mark` is what was seen of it.
     """
 
     root: Root
     adapter: Adapter
-    path: Path
     log: str
     mark: Mark | None = None
+
+    @property
+    def path(self) -> Path:
+        """Return where to open it."""
+        return self.root.path / (self.log if self.mark is None else self.log.rpartition("/")[0])
+
+    @property
+    def where(self) -> str:
+        """Return the same as text; there may be a hundred thousand, and a path object costs half a kilobyte."""
+        return f"{self.root.path}/{self.log if self.mark is None else self.log.rpartition('/')[0]}"
 
     @property
     def whole(self) -> Whole | None:

@@ -10,9 +10,7 @@ that carries text counts as an unknown tool's result.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,6 +18,16 @@ from memoryd import paths
 from memoryd.errors import ConfigError
 from memoryd.records import Brought, Called, Item, Kind, Link, Record, Returned, Said
 from memoryd.sources import base, claude_links
+from memoryd.sources.claude_lines import (
+    NOTHING,
+    Attachment,
+    Block,
+    LaterLine,
+    Line,
+    Message,
+    PlainBlock,
+    PlainMessage,
+)
 from memoryd.sources.wrapped import in_claude_code, is_bare
 
 ID = "claude-code"
@@ -77,96 +85,8 @@ _NOT_THE_OWNER = frozenset(
         *("system", "task-notification", "teammate"),
     )
 )
-_NOTHING = msgspec.Raw()
-_EMPTY = frozenset((b"", b"null", b"[]", b'""', b"{}", b"false"))
-
-
-class Block(msgspec.Struct, gc=False):
-    """A content block; what a thought says is only skipped over, what a result says is not decoded."""
-
-    type: str | None = None
-    text: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Any = None
-    tool_use_id: str | None = None
-    is_error: bool | None = None
-    content: msgspec.Raw = msgspec.Raw()
-
-
-class PlainBlock(Block, gc=False):
-    """A content block whose arguments are not deep."""
-
-    input: base.Args = None
-
-
-class Message(msgspec.Struct, gc=False):
-    """A message's content: one text, or blocks."""
-
-    content: str | list[Block] | None = None
-
-
-class PlainMessage(msgspec.Struct, gc=False):
-    """The content of a later line's message."""
-
-    content: str | list[PlainBlock] | None = None
-
-
-class Named(msgspec.Struct, gc=False):
-    """An object of which only the type is read."""
-
-    type: str | None = None
-
-
-class Attachment(msgspec.Struct, gc=False):
-    """What was attached; only the words of a queued command are read."""
-
-    type: str | None = None
-    prompt: str | list[Block] | None = None
-    origin: object = None
-    is_meta: object = msgspec.field(name="isMeta", default=None)
-    filename: object = None
-    path: object = None
-    plan_file_path: object = msgspec.field(name="planFilePath", default=None)
-
-
-class LaterLine(msgspec.Struct, gc=False, rename="camel"):
-    """What is read of nearly every line, in about the order of its fields: so the decoder finds them at once."""
-
-    type: str | None = None
-    message: PlainMessage | None = None
-    timestamp: datetime | None = None
-    uuid: str | None = None
-    is_sidechain: bool | None = None
-    tool_use_result: msgspec.Raw = _NOTHING
-    is_meta: bool | None = None
-    is_compact_summary: bool | None = None
-    origin: object = None
-    forked_from: object = None
-    attachment: Attachment | None = None
-    data: Named | None = None
-
-
-class Line(LaterLine, gc=False, rename="camel"):
-    """All that is read of any line, and of the first ones of a log, which tell who it is."""
-
-    message: Message | None = None
-    parent_uuid: str | None = None
-    cwd: str | None = None
-    session_id: str | None = None
-    subtype: str | None = None
-    content: msgspec.Raw = _NOTHING
-    hook_errors: msgspec.Raw = _NOTHING
-    hook_additional_context: msgspec.Raw = _NOTHING
-    has_output: object = None
-    logical_parent_uuid: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Any = None
-    tool_use_id: str | None = msgspec.field(name="tool_use_id", default=None)
-
-
 _decoder = msgspec.json.Decoder(Line)
+_EMPTY = frozenset((b"", b"null", b"[]", b'""', b"{}", b"false"))
 
 
 def find(home: Path, env: Mapping[str, str]) -> list[Path]:
@@ -265,7 +185,7 @@ def _user(line: LaterLine) -> list[Item]:
             elif kind not in _SILENT_BLOCKS:
                 items.append(_elsewhere(block, number))
             number += 1
-    if not returned and more is not _NOTHING and bytes(more) not in _EMPTY:
+    if not returned and more is not NOTHING and bytes(more) not in _EMPTY:
         items.append(Returned(0, None))
     return items if number <= base.MAX_BLOCKS else _numbered(items, number)
 

@@ -15,6 +15,8 @@ from memoryd.sources import base
 
 def origin(log: str) -> Link | None:
     """Return the link of a sub-agent's own log, as its path tells."""
+    if "agent" not in log:  # as in nearly every path
+        return None
     path = PurePosixPath(log)
     if "subagents" in path.parts[:-1] or path.name.startswith("agent-"):
         return Link("subagent")

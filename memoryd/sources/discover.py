@@ -44,12 +44,12 @@ class LogPlace(NamedTuple):
     """A file that may be a log. `owners`: only the running user can write to the folders down to it."""
 
     root: Root
-    path: Path
+    path: str
     log: str
     owners: bool
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A file as it was when its format was told: `told` is the adapter, a reason against it, or None.
 
     `names`: the logs inside a database.
@@ -108,8 +108,8 @@ def discover(roots: Sequence[Root], memory: Memory | None = None) -> Found:
     found, taken = Found(), set[str]()
     for root in roots:
         for path, log, status, owners in _files(root, _states(root, roots), found.skipped):
-            if (name := str(path)) not in taken:
-                taken.add(name)
+            if path not in taken:
+                taken.add(path)
                 _sort(LogPlace(root, path, log, owners), status, found, memory)
     for name in memory.keys() - taken:
         del memory[name]
@@ -135,10 +135,11 @@ def logs_at(path: Path, roots: Sequence[Root], memory: Memory | None = None) -> 
         if any(path.is_relative_to(state) for state in _states(root, roots)):
             continue
         path = _main(root, path)
-        if _may_be_log(root, path.name) and (status := _status(path, found.skipped)) is not None:
+        status = _status(os.fspath(path), found.skipped) if _may_be_log(root, path.name) else None
+        if status is not None:
             between = [at for at in path.parents if at.is_relative_to(root.path)]
             owners = root.trusted and all(map(_owners, map(_lstat, between)))
-            place = LogPlace(root, path, path.relative_to(root.path).as_posix(), owners)
+            place = LogPlace(root, os.fspath(path), path.relative_to(root.path).as_posix(), owners)
             _sort(place, status, found, {} if memory is None else memory)
         break
     return found.logs
@@ -166,17 +167,18 @@ def _states(root: Root, roots: Sequence[Root]) -> set[Path]:
 
 def _files(
     root: Root, avoided: set[Path], skipped: list[Skipped]
-) -> Iterator[tuple[Path, str, os.stat_result, bool]]:
+) -> Iterator[tuple[str, str, os.stat_result, bool]]:
     """Yield what may be logs below a root, in the order of their paths.
 
     With each: its path below the root, its status, and whether only the running user can have put files
     into all folders down to it.
     """
-    folders = [(root.path, "", root.trusted)]
+    folders = [(os.fspath(root.path), "", root.trusted)]
+    states = {os.fspath(path) for path in avoided}
     while folders:
         folder, below, owners = folders.pop()
         try:
-            owners = owners and _owners(folder.stat())
+            owners = owners and _owners(Path(folder).stat())
             with os.scandir(folder) as entries:
                 ordered = sorted(
                     (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries
@@ -185,15 +187,15 @@ def _files(
         except FileNotFoundError:
             continue
         except OSError as error:
-            skipped.append(Skipped(folder, _words(error)))
+            skipped.append(Skipped(Path(folder), _words(error)))
             continue
         deeper = []
         for name, is_folder in ordered:
             if name in parts or not (is_folder or _may_be_log(root, name)):
                 continue
-            path = folder / name
+            path = f"{folder}/{name}"
             if is_folder:
-                if path not in avoided:
+                if path not in states:
                     deeper.append((path, f"{below}{name}/", owners))
             elif (status := _status(path, skipped)) is not None:
                 yield path, below + name, status, owners
@@ -216,23 +218,23 @@ def _parts(root: Root, entries: list[tuple[str, bool]]) -> frozenset[str]:
     return frozenset().union(*(how.leaves_out(names) for how in _looked_for(root)))
 
 
-def _status(path: Path, skipped: list[Skipped]) -> os.stat_result | None:
+def _status(path: str, skipped: list[Skipped]) -> os.stat_result | None:
     """Return the status of a file that may be a log; what only looks like one is told."""
-    if path.name.endswith(_COMPRESSED):
-        skipped.append(Skipped(path, "compressed logs are not read"))
+    if path.endswith(_COMPRESSED):
+        skipped.append(Skipped(Path(path), "compressed logs are not read"))
         return None
     try:
-        str(path).encode()
+        path.encode()
         status = os.lstat(path)
     except UnicodeEncodeError:
-        skipped.append(Skipped(path, "its name is not UTF-8"))
+        skipped.append(Skipped(Path(path), "its name is not UTF-8"))
         return None
     except OSError as error:
-        skipped.append(Skipped(path, _words(error)))
+        skipped.append(Skipped(Path(path), _words(error)))
         return None
     if not stat.S_ISREG(status.st_mode):
         link = stat.S_ISLNK(status.st_mode)
-        skipped.append(Skipped(path, "a symbolic link" if link else "not a regular file"))
+        skipped.append(Skipped(Path(path), "a symbolic link" if link else "not a regular file"))
         return None
     return status
 
@@ -252,25 +254,25 @@ def _lstat(path: Path) -> os.stat_result | None:
 def _sort(place: LogPlace, status: os.stat_result, found: Found, memory: Memory) -> None:
     """Put one file where it belongs in `found`; others' files in a trusted root are not trusted."""
     root, path, log, owners = place
-    if excluded(root, log):
+    if root.exclude and excluded(root, log):
         return
     told = _told(place, status, memory)
     if told is None:
-        found.undecided.append(path)
+        found.undecided.append(Path(path))
     elif isinstance(told, str):
-        found.skipped.append(Skipped(path, told))
+        found.skipped.append(Skipped(Path(path), told))
     elif root.kind not in ("auto", told.id):
         reason = f"holds {told.id} records, but its source is said to hold {root.kind}"
-        found.skipped.append(Skipped(path, reason))
+        found.skipped.append(Skipped(Path(path), reason))
     elif told.may_be_log(log):
         if root.trusted and not (owners and _owners(status)):
             root = msgspec.structs.replace(root, trusted=False)
-        names = memory[str(path)].names
+        names = memory[path].names
         if names is None:
-            found.logs.append(LogFile(root, told, path, log))
+            found.logs.append(LogFile(root, told, log))
             return
         inside = ((f"{log}/{name}", mark) for name, mark in names.items())
-        found.logs += [LogFile(root, told, path, name, mark) for name, mark in inside
+        found.logs += [LogFile(root, told, name, mark) for name, mark in inside
                        if not excluded(root, name)]  # fmt: skip
 
 
@@ -288,7 +290,7 @@ def excluded(root: Root, log: str) -> bool:
 def _told(place: LogPlace, status: os.stat_result, memory: Memory) -> Adapter | str | None:
     """Return the adapter of a file, from memory if the file only grew; else why it has none, or None."""
     root, path, log, _ = place
-    seen = memory.get(str(path))
+    seen = memory.get(path)
     try:
         if _is_database(log):
             return _told_database(place, seen, memory)
@@ -299,7 +301,7 @@ def _told(place: LogPlace, status: os.stat_result, memory: Memory) -> Adapter | 
         told = _tell(root.path, log)
     except OSError as error:
         return _words(error)
-    memory[str(path)] = Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, told)
+    memory[path] = Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, told)
     return told
 
 
@@ -336,7 +338,7 @@ def _told_database(place: LogPlace, seen: Seen | None, memory: Memory) -> Adapte
         if seen is None:
             raise
         return seen.told  # as it was, until it can be asked again
-    memory[str(path)] = Seen(*now, told, names)
+    memory[path] = Seen(*now, told, names)
     return told
 
 

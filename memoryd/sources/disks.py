@@ -29,7 +29,7 @@ _ROOM = 256
 """More than a `struct statfs` has; its first field is the magic number."""
 
 
-def local(folder: Path) -> bool:
+def local(folder: Path | str) -> bool:
     """Say whether a folder lies on a file system that only this kernel changes; False where nobody knows."""
     room = ctypes.create_string_buffer(_ROOM)
     try:

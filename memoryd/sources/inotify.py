@@ -45,7 +45,7 @@ class Inotify:
             raise OSError(0, "this system has no inotify") from None
         self.fd: int = self._checked(start(os.O_NONBLOCK | os.O_CLOEXEC))
 
-    def add(self, folder: Path, mask: int, *, follow: bool = False) -> int:
+    def add(self, folder: Path | str, mask: int, *, follow: bool = False) -> int:
         """Watch a folder; return the number under which its events come, the same for the same folder.
 
         Raises: OSError (ENOSPC when the user's watches are used up, ENOTDIR, ENOENT, EACCES).

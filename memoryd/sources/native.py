@@ -16,6 +16,7 @@ import msgspec
 from memoryd.records import (
     Brought,
     Called,
+    Item,
     Kind,
     Link,
     Own,
@@ -104,9 +105,7 @@ class Line(_Line, gc=False):
 
 _Heard = _Owner | _Assistant | _Summary
 _Known = _Heard | _Call | _Result | _Block | _Session | _End
-_BY_KIND: dict[str, type[_Line]] = {
-    shape.__struct_config__.tag: shape for shape in get_args(_Known)
-}
+_BY_KIND: dict[str, type[Any]] = {shape.__struct_config__.tag: shape for shape in get_args(_Known)}
 _SAID: dict[type, Kind] = {
     _Owner: Kind.OWNER,
     _Assistant: Kind.ASSISTANT,
@@ -135,7 +134,7 @@ def parse(line: Any, n: int, begun: bool, raw: bytes) -> Record:
             raise base.NotJson("a label field given twice")
     if (speaker := _SAID.get(shape)) is not None:
         words = line.text
-        said = [Said(0, speaker, words)] if words and not words.isspace() else []
+        said: list[Item] = [Said(0, speaker, words)] if words and not words.isspace() else []
         return Record(n, line.ts, said)
     if shape is _Result:
         own, told = Own(line.cls, line.untrusted), None if line.ok else line.text
@@ -169,7 +168,8 @@ def _gathered(line: Line, n: int, raw: bytes) -> Record:
             odd = base.carries_text(text)
             return Record(n, line.ts, [Brought(0, "record:malformed")] if odd else [])
     fields = {name: getattr(line, name) for name in _Line.__struct_fields__}
-    fields["args"] = base.checked(line.args)
+    if shape is _Call:
+        base.checked(line.args)
     return parse(shape(**fields, text=text), n, False, raw)
 
 

@@ -9,6 +9,7 @@ read is decided from its own bytes alone, so a line may be read in pieces, as it
 import re
 from codecs import utf_8_decode
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -36,7 +37,7 @@ _RUN = 180
 _STRIDE = _RUN // 4
 _SAMPLED = bytes(0x7D if byte in b"}]" else 0x20 for byte in range(256))
 _CLOSERS = re.compile(rb"[}\]]{%d}" % _RUN)
-_PIECE = 64 * 1024
+_PIECE = 4 * 1024
 
 
 def suspicious(data: bytes) -> bool:
@@ -153,6 +154,11 @@ def _parsed(data: bytes, adapter: Adapter, n: int, begun: bool) -> Record:
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
+_fields = cache(
+    msgspec.structs.fields
+)  # a millisecond a call, and logs have such lines by the hundred
+
+
 def _loosely(data: bytes, shape: Any, telling: frozenset[str]) -> tuple[Any, bool]:
     """Decode an object field by field, without those that have another shape than expected.
 
@@ -162,7 +168,7 @@ def _loosely(data: bytes, shape: Any, telling: frozenset[str]) -> tuple[Any, boo
         raise NotJson("no JSON value")
     members = _members.decode(data)
     fitting, odd = {}, False
-    for field in msgspec.structs.fields(shape):
+    for field in _fields(shape):
         if (raw := members.get(field.encode_name)) is not None:
             try:
                 fitting[field.name] = msgspec.json.decode(raw, type=field.type)

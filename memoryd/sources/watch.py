@@ -60,10 +60,10 @@ class Watcher:
         self._sure_s, self._sweep_s, self._poll_s = sure_s, sweep_s, poll_s
         self._sweep_at = self._look_at = 0.0
         self._kernel: Inotify | None = None
-        self._folders: dict[int, Path] = {}
+        self._folders: dict[int, str] = {}  # as text: there may be a hundred thousand
         self._inside: set[int] = set()  # watches below a root; the others wait for a root to appear
         self._missing: set[Path] = set()
-        self._seen: dict[Path, tuple[int, list[Path]]] = {}  # when a folder changed; what it holds
+        self._seen: dict[str, tuple[int, list[str]]] = {}  # when a folder changed; folders in it
         self._disks: dict[int, bool] = {}  # whether inotify tells all that happens on a device
         self._places: list[tuple[int, int]] = []  # what the roots were when they were watched
         self._refused: set[Path] = set()  # folders that are there and cannot be watched
@@ -166,7 +166,7 @@ class Watcher:
             for folder in [*self._refused]:
                 self._refused.discard(folder)
                 if self._add(folder, INSIDE):
-                    self._watch_below(folder)
+                    self._watch_below(os.fspath(folder))
         except OSError as error:
             self._poll(error)
         else:
@@ -176,7 +176,7 @@ class Watcher:
         """Watch folders that are new; return the files that are in them already."""
         try:
             added = [folder for folder in fresh if self._add(folder, INSIDE)]
-            return {file for folder in added for file in self._watch_below(folder)}
+            return {Path(file) for folder in added for file in self._watch_below(os.fspath(folder))}
         except OSError as error:
             self._poll(error)
             return set()
@@ -193,21 +193,21 @@ class Watcher:
         """
         for _ in root.parts:  # it, or a folder on the way to it, may appear between two looks
             if self._add(root, INSIDE, follow=True):
-                self._watch_below(root, again=True)
+                self._watch_below(os.fspath(root), again=True)
                 return True
             there = next((up for up in root.parents if self._add(up, APPEARS, follow=True)), None)
             if there is None or not (there / root.relative_to(there).parts[0]).exists():
                 break
         return False
 
-    def _watch_below(self, top: Path, *, again: bool = False) -> list[Path]:
+    def _watch_below(self, top: str, *, again: bool = False) -> list[str]:
         """Watch every folder below one that is watched; return the files there.
 
         The watch comes before the look, so that a file is seen by one of the two. `again`: folders that have
         not changed since they were watched are passed over, and only files in others are returned: there may be
         tens of thousands. Raises: OSError when no watch is left.
         """
-        files: list[Path] = []
+        files: list[str] = []
         folders = [top]
         while folders:
             folder = folders.pop()
@@ -220,11 +220,11 @@ class Watcher:
             inside, here = _listed(folder)
             files += here
             added = [below for below in inside if self._add(below, INSIDE)]
-            self._seen[folder] = (changed, added)
+            self._seen[folder] = changed, added
             folders += added
         return files
 
-    def _add(self, folder: Path, mask: int, *, follow: bool = False) -> bool:
+    def _add(self, folder: Path | str, mask: int, *, follow: bool = False) -> bool:
         """Watch one folder; say whether it could be. Raises: OSError when no watch is left."""
         if self._kernel is None:
             return False
@@ -234,9 +234,9 @@ class Watcher:
             if error.errno in _USED_UP:
                 raise
             if error.errno not in _GONE:
-                self._refused.add(folder)
+                self._refused.add(Path(folder))
             return False
-        self._folders[watch] = folder
+        self._folders[watch] = os.fspath(folder)
         if mask == INSIDE:
             self._inside.add(watch)
         return True
@@ -245,7 +245,7 @@ class Watcher:
         """Return which folder, on which device, each root is."""
         return [_place(root) for root in self._roots]
 
-    def _tells(self, device: int, folder: Path) -> bool:
+    def _tells(self, device: int, folder: str) -> bool:
         """Say whether inotify tells all that happens on the device that a folder is on."""
         if device not in self._disks:
             self._disks[device] = disks.local(folder)
@@ -261,42 +261,50 @@ class Watcher:
             if folder is None or not event.name:
                 lost |= self._lost(event, folder)
                 continue
-            path = folder / event.name
+            path = Path(folder, event.name)
             lost |= any(root.is_relative_to(path) for root in self._missing)
             if event.watch not in self._inside:
                 continue
             if not event.mask & inotify.ISDIR:
                 changed.add(path)
-            elif event.mask & (inotify.CREATE | inotify.MOVED_TO):
+                continue
+            self._seen.pop(
+                folder, None
+            )  # its time may be the same, within a tick of the kernel's clock
+            if event.mask & (inotify.CREATE | inotify.MOVED_TO):
                 fresh.append(path)
             else:
                 lost = True  # a folder went, with all that was in it
         return changed, fresh, lost
 
-    def _lost(self, event: Event, folder: Path | None) -> bool:
+    def _lost(self, event: Event, folder: str | None) -> bool:
         """Take an event that names no file; say whether anything may have changed."""
+        if event.mask & inotify.OVERFLOW:
+            self._seen.clear()  # nobody knows which folders went, and came again
+            return True
         if folder is None:
-            return bool(event.mask & inotify.OVERFLOW)  # else of a watch that was just given back
+            return False  # of a watch that was just given back
         if event.mask & inotify.IGNORED:
             self._forget(event.watch)
             return False
         if event.mask & inotify.MOVE_SELF:  # what it and all below are called is no longer true
             for watch, path in [*self._folders.items()]:
-                if path.is_relative_to(folder) and self._kernel:
+                if self._kernel and f"{path}/".startswith(f"{folder}/"):
                     self._kernel.remove(watch)
                     self._forget(watch)
         return True
 
     def _forget(self, watch: int) -> None:
-        self._folders.pop(watch, None)
+        folder = self._folders.pop(watch, None)
         self._inside.discard(watch)
-        self._seen.clear()
+        if folder is not None:
+            self._seen.pop(folder, None)
 
 
-def _changed(folder: Path) -> tuple[int, int]:
+def _changed(folder: str) -> tuple[int, int]:
     """Return when something was added to a folder or taken from it, and its device; -1: nobody can look."""
     try:
-        status = folder.stat(follow_symlinks=False)
+        status = os.lstat(folder)
     except OSError:
         return -1, -1
     return status.st_mtime_ns, status.st_dev
@@ -310,15 +318,15 @@ def _place(root: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
+def _listed(folder: str) -> tuple[list[str], list[str]]:
     """Return the folders and the files in a folder; links count as files."""
-    inside: list[Path] = []
-    here: list[Path] = []
+    inside: list[str] = []
+    here: list[str] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 kind = inside if entry.is_dir(follow_symlinks=False) else here
-                kind.append(folder / entry.name)
+                kind.append(entry.path)
     except OSError:
         pass  # gone meanwhile, or not ours to read: the sweep tells
     return inside, here

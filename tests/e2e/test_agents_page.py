@@ -22,7 +22,7 @@ PROGRAMS = dict(
     )
 )
 WORDS = "cap the retry backoff at thirty seconds"
-LIMIT_S = 60
+LIMIT_S = 180
 
 
 @pytest.fixture(scope="module")

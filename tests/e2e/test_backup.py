@@ -32,7 +32,7 @@ tools = ["*"]
 
 def bxctl(daemon: Daemon, *argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [BXCTL, *argv], env=daemon.env, capture_output=True, text=True, timeout=60, check=False
+        [BXCTL, *argv], env=daemon.env, capture_output=True, text=True, timeout=180, check=False
     )
 
 
@@ -56,7 +56,7 @@ def plant(user_home: Path) -> None:
 def asked(daemon: Daemon) -> dict[str, Any]:
     """Return what must be the same afterwards."""
     with daemon.client() as owner:
-        owner.call("sync", lessons=True, deadline_ms=30_000)
+        owner.call("sync", lessons=True, deadline_ms=120_000)
         hits = owner.call("recall", query="build", limit=50, text=True)["hits"]
         return {
             "hits": sorted(hits, key=lambda hit: str(hit["id"])),

@@ -237,7 +237,7 @@ def on_a_terminal(here: Running, *argv: str, **env: str) -> str:
                 shown += chunk
         except OSError:  # EIO: the other end is closed
             pass
-        assert process.wait(60) == 0
+        assert process.wait(180) == 0
     return shown.decode().replace("\r\n", "\n")
 
 

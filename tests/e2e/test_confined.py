@@ -58,7 +58,7 @@ def works(daemon: Daemon) -> None:
     with daemon.client() as owner:
         owner.call("sync")
         assert len(owner.call("recall", query="crane")["hits"]) == 1
-        owner.call("reindex", deadline_ms=60_000)
+        owner.call("reindex", deadline_ms=120_000)
         assert len(owner.call("recall", query="crane")["hits"]) == 1
         owner.call("notes.create", path="/memories/public/a.md", file_text="a note", owner=True)
         owner.call("lessons.save", type="rule", content="keep the crane greased", owner=True)
@@ -125,7 +125,9 @@ def test_l19_every_system_call_that_it_makes_passes_the_filter(
     assert made - allowed() == set()
 
 
-def test_l19_the_unit_is_one_that_systemd_takes_and_calls_safe(tmp_path: Path) -> None:
+def test_l19_the_unit_is_one_that_systemd_takes_and_calls_safe(
+    tmp_path: Path, user_home: Path
+) -> None:
     if not shutil.which("systemd-analyze"):
         pytest.skip("there is no systemd-analyze")
     (tmp_path / "bin").mkdir()
@@ -133,13 +135,15 @@ def test_l19_the_unit_is_one_that_systemd_takes_and_calls_safe(tmp_path: Path) -
     where = units.Where(program=str(tmp_path / "bin" / "memoryd"))
     for name in (units.SERVICE, units.SOCKET):
         (tmp_path / name).write_text(units.text(name, where))
-    env = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    env = {**os.environ, "XDG_RUNTIME_DIR": str(user_home)}
     paths = [str(tmp_path / name) for name in (units.SERVICE, units.SOCKET)]
     told = subprocess.run(
         ["systemd-analyze", "--user", "--man=no", "verify", *paths],
         capture_output=True, text=True, check=False, env=env,
     )  # fmt: skip
-    assert told.stderr == ""
+    # Units of other programs on this machine are looked at as well, and may be at fault.
+    ours = ("memoryd", str(tmp_path))
+    assert [line for line in told.stderr.splitlines() if any(one in line for one in ours)] == []
     told = subprocess.run(
         ["systemd-analyze", "--user", "security", "--offline=true", paths[0]],
         capture_output=True, text=True, check=True, env=env,

@@ -42,7 +42,7 @@ def short() -> Iterator[Path]:
 
 def test_without_logs_the_invented_sessions_are_asked(short: Path, user_home: Path):
     told = demo(short, user_home)
-    text, _ = told.communicate(timeout=60)
+    text, _ = told.communicate(timeout=180)
     assert told.returncode == 0, text
     assert "invented sessions" in text
     assert "float rounding per line" in text
@@ -58,7 +58,7 @@ def test_the_logs_of_the_machine_are_asked_and_not_touched(short: Path, user_hom
     shutil.copytree(SESSIONS / "codex", user_home / ".codex")
     before = {path: path.read_bytes() for path in user_home.rglob("*.jsonl")}
     told = demo(short, user_home)
-    text, _ = told.communicate(timeout=60)
+    text, _ = told.communicate(timeout=180)
     assert told.returncode == 0, text
     assert "the newest of this machine: 2 of claude-code, 1 of codex;" in text
     assert {path: path.read_bytes() for path in user_home.rglob("*.jsonl")} == before
@@ -71,7 +71,7 @@ def test_interrupted_it_leaves_nothing(short: Path, user_home: Path):
     assert told.stdout is not None
     assert told.stdout.readline().startswith("memoryd demo")
     told.send_signal(signal.SIGINT)
-    told.communicate(timeout=30)
+    told.communicate(timeout=180)
     assert told.returncode == 130
     assert list(short.iterdir()) == []
 

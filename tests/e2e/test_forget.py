@@ -31,7 +31,7 @@ KEPT = "medlar and common words"
 def bxctl(daemon: Daemon, *argv: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bxctl", *argv]
     return subprocess.run(
-        command, env=daemon.env, capture_output=True, text=True, timeout=60, check=False
+        command, env=daemon.env, capture_output=True, text=True, timeout=180, check=False
     )
 
 

@@ -158,7 +158,7 @@ def box() -> Iterator[Box]:
         )
         daemon.start()
         with daemon.client() as memory:
-            memory.call("sync", deadline_ms=60_000, lessons=True)
+            memory.call("sync", deadline_ms=120_000, lessons=True)
             fill(memory)
         outside = daemon.state / "notes" / "internal" / "outside.md"
         outside.write_text(OUTSIDE)

@@ -25,7 +25,7 @@ from memoryd.errors import ConfigError
 from tests.support.logs import dated, native_call, native_owner, native_result, native_session
 from tests.support.running import BXCTL, Running, running
 
-LONG_S = 20
+LONG_S = 120
 """Far beyond what a hook may take: only one that hangs meets it."""
 START = {"session_id": "s1", "cwd": "/home/ada/shop", "source": "startup"}
 

@@ -278,7 +278,7 @@ console.log(JSON.stringify([system.system, compact.context]))
 """
     )
     ran = subprocess.run(
-        ["node", user_home / "run.mjs"], capture_output=True, text=True, check=False, timeout=60
+        ["node", user_home / "run.mjs"], capture_output=True, text=True, check=False, timeout=180
     )
     assert json.loads(ran.stdout) == [
         ["mine", "block of SessionStart", "block of SessionStart"],
@@ -310,7 +310,7 @@ def test_a_plugin_without_a_daemon_or_a_program_changes_nothing(user_home: Path)
         )
         ran = subprocess.run(
             ["node", "--input-type=module", "-e", code],
-            capture_output=True, text=True, check=False, timeout=60,
+            capture_output=True, text=True, check=False, timeout=180,
         )  # fmt: skip
         assert ran.stdout == "0\n", ran.stderr
 

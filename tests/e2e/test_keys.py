@@ -53,4 +53,4 @@ def test_with_new_keys_ids_and_cursors_are_unknown_and_nothing_is_learned_twice(
         refused = bxctl(daemon, "memory", "dump")
         assert "bxctl keys rotate" in refused.stderr
         daemon.launch()
-        assert daemon.process.wait(30) == 78
+        assert daemon.process.wait(180) == 78

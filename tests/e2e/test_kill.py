@@ -83,11 +83,11 @@ class Process:
 
     def killed(self):
         """Say whether the process has killed itself."""
-        return self.process.wait(60) == -signal.SIGKILL
+        return self.process.wait(180) == -signal.SIGKILL
 
     def ended(self):
         """Return the exit code of a process that is to end by itself, and what it said of errors."""
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=180)
         return self.process.returncode, said.decode()
 
 

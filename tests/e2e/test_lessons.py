@@ -40,7 +40,7 @@ TABLES = {
 
 
 def caught_up(memory: Client) -> None:
-    memory.call("sync", lessons=True, deadline_ms=60_000)
+    memory.call("sync", lessons=True, deadline_ms=120_000)
 
 
 def rows(home: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -194,7 +194,7 @@ def test_what_is_forgotten_was_never_learned(user_home: Path) -> None:
             caught_up(owner)
             assert owner.call("lessons.query", query="zebrafish")["lessons"]
             owner.call("lessons.retrospective", session="gone")
-            told = owner.call("forget", session="gone", delete_log=True, deadline_ms=60_000)
+            told = owner.call("forget", session="gone", delete_log=True, deadline_ms=120_000)
             assert told["derived"]["lessons"] == 1
             assert owner.call("lessons.query", query="zebrafish")["lessons"] == []
             assert owner.call("lessons.query", query="TS2304")["lessons"]
@@ -277,11 +277,11 @@ def test_real_logs_teach_the_same_as_backlog_and_live(user_home: Path, corpus: P
                     with path.open("ab") as file:
                         file.write(content[cuts[part] : cuts[part + 1]])
                 with daemon.client() as owner:
-                    owner.call("sync", deadline_ms=60_000)
+                    owner.call("sync", deadline_ms=120_000)
                 daemon.kill()
                 daemon.start()
             with daemon.client() as owner:
-                owner.call("sync", lessons=True, deadline_ms=60_000)
+                owner.call("sync", lessons=True, deadline_ms=120_000)
             daemon.stop()
         told.append(rows(user_home / "state"))
     assert len(told[0]["lesson"]) > 30

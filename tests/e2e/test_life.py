@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from memoryd import clock
@@ -48,23 +49,30 @@ def wait_for(daemon: Daemon, words: str) -> None:
             daemon.ask("status")
 
 
-def test_a_second_signal_ends_it_at_once_and_half_writes_no_note_l07(daemon: Daemon) -> None:
-    daemon.start().ask("sync")
-    with daemon.client() as memory:
-        memory.call("notes.create", path="/memories/internal/a.md", file_text="one\n", owner=True)
-    with daemon.client() as memory:
-        import msgpack
+MOST_ENDS = 5
 
-        asked = {
-            "query": "crane",
-            "caller": {"log": "a.jsonl", "n": 99},
-        }  # in flight for two seconds
+
+def ended_twice(daemon: Daemon) -> int:
+    """End a daemon that has a question in flight, for two seconds, twice; return its exit code."""
+    asked = {"query": "crane", "caller": {"log": "a.jsonl", "n": 99}}
+    with daemon.client() as memory:
         memory._sock.sendall(msgpack.packb([0, 77, "recall", [asked]]))
         memory.call("status")
         daemon.process.send_signal(signal.SIGTERM)
         daemon.told("STOPPING=1")
         daemon.process.send_signal(signal.SIGTERM)
-        assert daemon.process.wait(10) == 1
+        return daemon.process.wait(READY_S)
+
+
+def test_a_second_signal_ends_it_at_once_and_half_writes_no_note_l07(daemon: Daemon) -> None:
+    daemon.start().ask("sync")
+    with daemon.client() as memory:
+        memory.call("notes.create", path="/memories/internal/a.md", file_text="one\n", owner=True)
+    codes = [ended_twice(daemon)]
+    while codes[-1] == 0 and len(codes) < MOST_ENDS:  # two seconds had passed between two signals
+        daemon.start()
+        codes.append(ended_twice(daemon))
+    assert codes[-1] == 1, codes
     daemon.start()
     assert daemon.ask("notes.verify")["faults"] == []
     assert daemon.ask("notes.view", path="/memories/internal/a.md", raw=True)["text"] == "one\n"
@@ -75,7 +83,8 @@ def test_whoever_hangs_for_a_moment_costs_its_clients_their_deadline_only_l11(
     daemon: Daemon,
 ) -> None:
     daemon.start().ask("sync")
-    with daemon.client(timeout=0.3) as memory:
+    with daemon.client() as memory:
+        memory._timeout = 0.3
         daemon.process.send_signal(signal.SIGSTOP)
         for _ in range(2):
             with pytest.raises(TimedOut):
@@ -98,12 +107,13 @@ def test_it_is_ready_before_it_has_read_what_there_is_l12(daemon: Daemon, log: P
             ],
         )
     daemon.start()
+    said = daemon.said()
     told = daemon.ask("status")
-    assert told["rows"] in (None, *range(20_001))
-    assert "read all that was there" not in daemon.said() or told["behind"]["logs"] == 0
-    ready = daemon.said().index('"serving"')
-    daemon.ask("sync", deadline_ms=60_000)
-    assert daemon.said().index("read all that was there") > ready
+    assert told["rows"] in (None, *range(20_002))
+    assert "read all that was there" not in said or told["behind"]["logs"] == 0
+    daemon.ask("sync", deadline_ms=120_000)
+    said = daemon.said()
+    assert said.index("read all that was there") > said.index('"serving"')
     assert daemon.ask("status")["rows"] == 20_001
 
 
@@ -165,4 +175,4 @@ def test_of_many_starts_at_once_over_a_killed_one_s_socket_one_serves_l01(daemon
     (serving,) = [one for one in others if one.pid == running]
     assert daemon.said().count(f"process {running}") == 2
     serving.terminate()
-    assert serving.wait(10) == 0
+    assert serving.wait(READY_S) == 0

@@ -69,7 +69,7 @@ def daemon(user_home):
     with Daemon(user_home, CONFIG) as daemon:
         daemon.start()
         with daemon.client("control") as memory:
-            memory.call("sync", deadline_ms=60_000)
+            memory.call("sync", deadline_ms=120_000)
         yield daemon
 
 
@@ -97,7 +97,7 @@ class Asking:
                 while not self.stop.is_set():
                     self.asked += 1
                     try:
-                        told = memory.call("recall", query=word, deadline_ms=60_000)
+                        told = memory.call("recall", query=word, deadline_ms=120_000)
                     except MemorydError as error:
                         if error.code != "busy":
                             raise
@@ -127,7 +127,7 @@ def test_64_clients_are_answered_rightly_while_records_arrive_and_a_rebuild_runs
             append(log, *rows(10_000 + written, 10))
             written += 10
             stop.wait(0.1)
-            told = control.call("status", deadline_ms=60_000)
+            told = control.call("status", deadline_ms=120_000)
             generations.add(told["generation"])
             if told["rebuild"]["state"] != "running":
                 assert told["rebuild"]["state"] == "done", told["rebuild"]
@@ -137,7 +137,7 @@ def test_64_clients_are_answered_rightly_while_records_arrive_and_a_rebuild_runs
         stop.set()
         for one in asking:
             one.thread.join(120)
-        control.call("sync", deadline_ms=60_000)
+        control.call("sync", deadline_ms=120_000)
         indexed = {source["indexed"] for source in control.call("status")["sources"]}
     assert [one.wrong[:1] for one in asking if one.wrong] == []
     assert all(one.right for one in asking)
@@ -202,7 +202,7 @@ def test_floods_and_slow_readers_harm_only_themselves(daemon):
             endless.sendall(b"\xdb\x00\x0f\xff\xff" + b"x" * 900_000)
         with daemon.client("memoryd") as memory:
             for number in range(50):
-                told = memory.call("recall", query=f"anchor{number % ANCHORS}", deadline_ms=60_000)
+                told = memory.call("recall", query=f"anchor{number % ANCHORS}", deadline_ms=120_000)
                 assert len(told["hits"]) == 1
         assert usage(daemon)[1] - rss < 96
 
@@ -251,7 +251,7 @@ def test_a_huge_line_is_skipped_in_bounded_memory_t13_t14(user_home, ended):
     assert told["most_mib"] < MOST_MIB
 
 
-@pytest.mark.parametrize("number", [3_000])
+@pytest.mark.parametrize("number", [30_000])
 def test_very_many_logs_are_opened_once_and_never_all_at_once_q01(user_home, number):
     world = World(user_home)
     for folder in range(number // 1_000):
@@ -265,4 +265,4 @@ def test_very_many_logs_are_opened_once_and_never_all_at_once_q01(user_home, num
     assert (told["logs"], told["rows"]) == (number, number)
     assert told["opened_again"] == 0
     assert told["descriptors"] < BASE_FDS
-    assert told["most_mib"] < MOST_MIB
+    assert told["most_mib"] < MOST_MIB // 2

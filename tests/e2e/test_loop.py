@@ -185,7 +185,7 @@ def test_the_example_runs_as_it_is():
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr
     assert "this session has seen private; the note is public" in done.stdout

@@ -56,7 +56,7 @@ def nvim(daemon: Daemon, folder: Path, *lua: str) -> Any:
         check=False,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=180,
         env=daemon.env,
     )
     assert told.exists(), done.stderr

@@ -415,7 +415,7 @@ def test_no_run_of_twelve_words_of_a_real_result_is_written(user_home: Path, cor
         with daemon.client() as memory:
             asked_and_rebuilt(memory, "error in the test", "commit")
             assert memory.call("status")["rows"] > 1_000
-            memory.call("sync", lessons=True, deadline_ms=60_000)
+            memory.call("sync", lessons=True, deadline_ms=120_000)
         written = {
             run
             for _, content in bytes_written(daemon.state)

@@ -200,7 +200,7 @@ def test_wrong_arguments_are_refused_as_check_1(here):
 
 def test_notes_are_found_by_recall_and_gone_when_deleted(here):
     owner_creates(here, text="the zebra crossing\n")
-    ask(here, "sync", deadline_ms=30_000)
+    ask(here, "sync", deadline_ms=120_000)
     [hit] = ask(here, "recall", query="zebra")["hits"]
     assert (hit["kind"], hit["source"], hit["session"], hit["class"]) == (
         "note",
@@ -219,18 +219,18 @@ def test_notes_are_found_by_recall_and_gone_when_deleted(here):
         assert reader.call("recall", query="zebra")["hits"][0]["pending"] is False
     outside = here.state / "notes/internal/a.md"
     outside.write_text("the zebra elsewhere\n")
-    ask(here, "sync", deadline_ms=30_000)
+    ask(here, "sync", deadline_ms=120_000)
     [hit] = ask(here, "recall", query="zebra")["hits"]
     assert (hit["untrusted"], hit["external"]) == (True, True)
     ask(here, "notes.accept", path=A)
     ask(here, "notes.delete", path=A, owner=True)
-    ask(here, "sync", deadline_ms=30_000)
+    ask(here, "sync", deadline_ms=120_000)
     assert ask(here, "recall", query="zebra")["hits"] == []
 
 
 def test_reindex_reads_notes_again(here):
     owner_creates(here)
-    ask(here, "sync", deadline_ms=30_000)
+    ask(here, "sync", deadline_ms=120_000)
     before = here.bxctl("memory", "dump").stdout
     assert '"source":"notes"' in before
     assert here.bxctl("reindex").returncode == 0
@@ -368,7 +368,7 @@ def test_two_processes_edit_at_once_and_one_is_told_what_is_there(here):
         )
         for word in ("left", "right")
     ]
-    ends = sorted(one.wait(60) for one in both)
+    ends = sorted(one.wait(180) for one in both)
     for one in both:
         one.communicate()
     assert ends == [0, 1]

@@ -49,7 +49,7 @@ path = "{home}/logs"
 CONNECT = """
 import socket, sys
 peer = socket.socket(socket.AF_UNIX)
-peer.settimeout(10)
+peer.settimeout(100)
 try:
     peer.connect(sys.argv[1])
     peer.sendall(bytes.fromhex("940007a568656c6c6f90"))
@@ -114,13 +114,13 @@ def made(config: str = "") -> Iterator[OwnedDaemon]:
 def standing() -> Iterator[OwnedDaemon]:
     """One daemon with something of everything in its state; its parent's umask is 0."""
     with made(SOCKETS) as daemon:
-        daemon.start(before=lambda: os.umask(0) and None).ask("sync", deadline_ms=30_000)
+        daemon.start(before=lambda: os.umask(0) and None).ask("sync", deadline_ms=120_000)
         daemon.ask("notes.create", path=NOTE, file_text="grease it\n", owner=True)
         daemon.ask("recall", query="crane")
         daemon.ask("lessons.save", type="decision", content="grease it weekly", owner=True)
         daemon.ask("forget", ids=[daemon.ask("recall", query="rusty")["hits"][0]["id"]])
         daemon.ask("reindex")
-        daemon.ask("sync", deadline_ms=30_000)
+        daemon.ask("sync", deadline_ms=120_000)
         yield daemon
         assert daemon.stop() == 0
 
@@ -139,7 +139,7 @@ def attacked(paths: list[Path]) -> list[str]:
         text=True,
         check=True,
         cwd="/",
-        timeout=60,
+        timeout=180,
     )
     got: list[str] = json.loads(done.stdout)
     return got
@@ -159,7 +159,7 @@ def until(daemon: OwnedDaemon, condition: Any) -> dict[str, Any]:
     ends = clock.monotonic() + READY_S
     while not condition(told := daemon.ask("status")):
         assert clock.monotonic() < ends, told
-        daemon.ask("sync", deadline_ms=500)
+        daemon.ask("sync", deadline_ms=120_000)
     found: dict[str, Any] = told
     return found
 
@@ -264,7 +264,7 @@ def test_notes_that_a_stranger_owns_are_named_and_never_read(standing: OwnedDaem
     theirs.chmod(0o755)
     (theirs / "b.md").chmod(0o644)
     try:
-        standing.ask("sync", deadline_ms=30_000)
+        standing.ask("sync", deadline_ms=120_000)
         assert standing.ask("recall", query="believe")["hits"] == []
         for path in ("planted.md", "theirs/b.md"):
             view = standing.ask("notes.view", path=f"/memories/internal/{path}")
@@ -297,7 +297,7 @@ def test_a_log_that_a_stranger_owns_is_not_believed(standing: OwnedDaemon) -> No
     give(own, OWNER)
     own.chmod(0o600)
     try:
-        standing.ask("sync", deadline_ms=30_000)
+        standing.ask("sync", deadline_ms=120_000)
         steps = standing.ask("explain", log="sessions/own.jsonl".rpartition("/")[2])
         assert steps["class"] == "public"
         assert standing.ask("explain", log="theirs.jsonl")["class"] != "public"

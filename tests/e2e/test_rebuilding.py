@@ -51,7 +51,7 @@ def test_a_rebuild_outlives_who_asked_for_it_and_many_who_ask_meanwhile_r10_r11_
                     seen.append((error.code, error.data["retry_after_ms"]))
 
     with Daemon(user_home) as daemon:
-        daemon.start().ask("sync", deadline_ms=30_000)
+        daemon.start().ask("sync", deadline_ms=120_000)
         before = daemon.ask("status")["generation"]
         with daemon.client("agent") as memory:
             expected = memory.call("recall", query=QUERY)["hits"]
@@ -77,7 +77,7 @@ def test_a_stop_while_it_rebuilds_ends_in_time_and_leaves_nothing_r13(
     user_home: Path, large: Path
 ) -> None:
     with Daemon(user_home) as daemon:
-        daemon.start().ask("sync", deadline_ms=30_000)
+        daemon.start().ask("sync", deadline_ms=120_000)
         before = daemon.ask("status")["generation"]
         daemon.ask("reindex")
         assert daemon.ask("status")["rebuild"]["state"] == "running"

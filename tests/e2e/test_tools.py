@@ -74,7 +74,7 @@ class Loop:
         """Call a tool, and log the call and its result under the label of the answer."""
         with self.here.daemon.client("agent") as memory:
             told: dict[str, Any] = memory.call(
-                "tool.call", name=name, args=args, caller=self.caller, deadline_ms=20_000
+                "tool.call", name=name, args=args, caller=self.caller, deadline_ms=120_000
             )
         call = f"m{self.n}"
         self.says(native_call(name, args, call))
@@ -85,7 +85,7 @@ class Loop:
     def block(self) -> str:
         """Return the memory block that a new session of this kind is shown."""
         with self.here.daemon.client("agent") as memory:
-            return str(memory.call("block", caller=self.caller, deadline_ms=20_000)["text"])
+            return str(memory.call("block", caller=self.caller, deadline_ms=120_000)["text"])
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_case_34_a_private_recall_raises_the_session_so_that_it_cannot_write_to_
     loop = Loop(here, "raised")
     assert loop.tool("memory_create", path=path, file_text="harmless\n")["ok"]
     with owner(here) as memory:
-        memory.call("sync", deadline_ms=20_000)
+        memory.call("sync", deadline_ms=120_000)
     notes = {"query": "quagga", "kinds": ["note"]}
     assert loop.tool("recall", **notes)["structured"]["hits"] == []
     found = loop.tool("recall", **notes, max_class="private")
@@ -183,7 +183,7 @@ def test_case_61_a_planted_note_is_told_untrusted_and_quoted_and_taints_who_reca
         records = dated(native_session(name), native_owner("work"), native_assistant("done"))
         here.log(name, *records)
     with owner(here) as memory:
-        memory.call("sync", deadline_ms=30_000)
+        memory.call("sync", deadline_ms=120_000)
     victim = Loop(here, "victim")
     found = victim.tool("recall", query="okapi", kinds=["note"])
     [hit] = found["structured"]["hits"]
@@ -230,7 +230,7 @@ def test_case_67_a_flood_of_one_untrusted_log_gets_three_hits_of_an_answer(here:
     here.log("flood", *dated(native_session("flood"), *taint, *flood))
     here.log("honest", *dated(native_session("honest"), native_owner("onager facts")))
     with owner(here) as memory:
-        memory.call("sync", deadline_ms=60_000)
+        memory.call("sync", deadline_ms=120_000)
     loop = Loop(here, "reader")
     hits = loop.tool("recall", query="onager facts", limit=20)["structured"]["hits"]
     sessions = [hit["session"] for hit in hits]
@@ -262,7 +262,7 @@ def test_case_68_an_untrusted_session_reads_above_itself_once_the_owner_lets_it(
     assert told["rule"] == "recall above the session's class, untrusted session: ask"
     with here.daemon.client("agent") as memory:  # no way round it by the method itself
         with pytest.raises(MemorydError) as direct:
-            memory.call("recall", limit=8, caller=loop.caller, deadline_ms=20_000, **call)
+            memory.call("recall", limit=8, caller=loop.caller, deadline_ms=120_000, **call)
         assert direct.value.data["txn"] == told["txn"]
         with pytest.raises(MemorydError) as view:
             memory.call(
@@ -270,7 +270,7 @@ def test_case_68_an_untrusted_session_reads_above_itself_once_the_owner_lets_it(
                 path="/memories/private/keys.md",
                 max_class="private",
                 caller=loop.caller,
-                deadline_ms=20_000,
+                deadline_ms=120_000,
             )
         assert view.value.data["rule"].startswith("memory_view above")
     path = loop.tool("memory_view", path="/memories/private/keys.md")

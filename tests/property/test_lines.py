@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.records import Record, Unreadable
+from memoryd.records import Item, Record, Unreadable
 from memoryd.sources import ADAPTERS, Adapter, lines
 from memoryd.sources.base import too_deep
 from memoryd.sources.lines import Position, read
@@ -206,16 +207,99 @@ def test_how_much_is_read_at_once_changes_nothing(folder, log, block):
         assert fresh(path, ADAPTERS[kind], block_bytes=block) == fresh(path, ADAPTERS[kind])
 
 
-@settings(max_examples=60)
-@given(log=whole_logs())
-def test_one_call_for_a_block_gives_what_line_after_line_gives(folder, log):
-    kind, content = log
+FIRST = logs.encoded(*logs.dated(*(logs.claude_user(f"word {n}") for n in range(16))))
+"""So many records that a log has told who it is, and later lines are decoded without that."""
+
+
+def told(records: list[Record]) -> list[tuple[object, ...]]:
+    """Return all that records say, also what does not make two results differ."""
+    return [
+        (record.n, record.ts, *msgspec.structs.astuple(record)[3:], *map(said, record.items))
+        for record in records
+    ]
+
+
+def said(item: Item) -> tuple[object, ...]:
+    fields = msgspec.structs.astuple(item)
+    return (
+        type(item),
+        *(bytes(field) if isinstance(field, msgspec.Raw) else field for field in fields),
+    )
+
+
+FIELDS = [
+    *("kind", "ts", "text", "call", "tool", "args", "ok", "class", "untrusted", "session", "agent"),
+    *("project", "parent", "type", "message", "uuid", "parentUuid", "sessionId", "timestamp"),
+    *("cwd", "isSidechain", "isMeta", "isCompactSummary", "origin", "toolUseResult", "subtype"),
+    *("content", "attachment", "data", "hookErrors", "hasOutput", "logicalParentUuid", "input"),
+    *("forkedFrom", "id", "name", "tool_use_id", "payload", "cl\u0061ss", "other"),
+]
+VALUES = st.one_of(
+    trees,
+    st.sampled_from(["owner", "tool_result", "user", "system", "attachment", "public", "\ud83d"]),
+    st.sampled_from(["2026-01-02T03:04:05.678901+01:00", "2026-01-02T03:04:05", 10**30, -0.0, 1.5]),
+    st.integers(1, 9).map(lambda depth: json.loads('{"a":[' * depth + "]}" * depth)),
+    st.builds(lambda kind, text: [{"type": kind, "text": text}], words, words),
+)
+
+
+@st.composite
+def odd_lines(draw: st.DrawFn, kind: str) -> bytes:
+    """A line whose fields are left out, of another shape, given twice or in another order."""
+    members = [*draw(RECORDS[kind]).items()]
+    more = draw(st.lists(st.tuples(st.sampled_from(FIELDS), VALUES), max_size=3))
+    left_out = draw(st.sets(st.sampled_from(FIELDS), max_size=2))
+    mixed = draw(st.permutations([one for one in members if one[0] not in left_out] + more))
+    told = ",".join(f"{json.dumps(key)}:{json.dumps(value)}" for key, value in mixed)
+    return f"{{{told}}}".encode()
+
+
+def check_steps(folder: Path, data: st.DataObject, kind: str, late: bool) -> None:
+    pieces = st.one_of(odd_lines(kind), encodings(RECORDS[kind]), DAMAGE)
+    made = data.draw(st.lists(st.tuples(pieces, ENDS), max_size=6))
     path = folder / "both.jsonl"
-    path.write_bytes(content)
+    first = FIRST if late and kind == "claude-code" else b""
+    path.write_bytes(first + b"".join(map(b"".join, made)))
     with short_lines():
-        at_once = fresh(path, ADAPTERS[kind])
-        with mock.patch("memoryd.sources.objects.line_ends", return_value=None):
-            assert fresh(path, ADAPTERS[kind]) == at_once
+        at_once = told(fresh(path, ADAPTERS[kind]))
+        with mock.patch("memoryd.sources.objects.suspicious", return_value=True):
+            assert told(fresh(path, ADAPTERS[kind])) == at_once
+
+
+def check_shapes(folder: Path, data: st.DataObject, kind: str) -> None:
+    adapter = ADAPTERS[kind]
+    shape = adapter.gathered or adapter.decoder.type
+    loose = msgspec.structs.replace(adapter, decoder=msgspec.json.Decoder(shape), later=None)
+    lines_there = data.draw(st.lists(odd_lines(kind), max_size=6))
+    path = folder / "shapes.jsonl"
+    path.write_bytes(FIRST * (kind == "claude-code") + b"\n".join([*lines_there, b""]))
+    assert told(fresh(path, adapter)) == told(fresh(path, loose))
+
+
+@settings(max_examples=50)
+@given(data=st.data(), kind=st.sampled_from(sorted(RECORDS)), late=st.booleans())
+def test_one_step_for_a_line_gives_what_taking_it_apart_gives(folder, data, kind, late):
+    check_steps(folder, data, kind, late)
+
+
+@settings(max_examples=50)
+@given(data=st.data(), kind=st.sampled_from(["native", "claude-code"]))
+def test_a_shape_for_each_kind_gives_what_the_shape_of_all_lines_gives(folder, data, kind):
+    check_shapes(folder, data, kind)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000)
+@given(data=st.data(), kind=st.sampled_from(sorted(RECORDS)), late=st.booleans())
+def test_two_thousand_logs_read_in_one_step_a_line_and_taken_apart(folder, data, kind, late):
+    check_steps(folder, data, kind, late)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000)
+@given(data=st.data(), kind=st.sampled_from(["native", "claude-code"]))
+def test_two_thousand_logs_in_a_shape_for_each_kind_and_in_one_for_all(folder, data, kind):
+    check_shapes(folder, data, kind)
 
 
 @settings(max_examples=60)

@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import TimeoutException
+from selenium.common.exceptions import TimeoutException, WebDriverException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-PATIENCE_S = 20
+PATIENCE_S = 120
 _FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync --disable-default-apps --disable-extensions --hide-scrollbars"
@@ -64,7 +64,7 @@ def serving(env: Mapping[str, str], *args: str) -> Iterator[str]:
             yield link
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(10)
+            process.wait(PATIENCE_S)
 
 
 class Browser:
@@ -143,17 +143,27 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
+def _started(folder: str, tries: int = 4) -> webdriver.Chrome:
+    """Start Chromium; its driver's own patience is short for a machine that does much else, so try again."""
+    options = Options()
+    options.binary_location = str(CHROMIUM)
+    for flag in (*_FLAGS.split(), f"--user-data-dir={folder}/profile{tries}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    env = {**os.environ, "HOME": folder, "SE_OFFLINE": "true", "SE_AVOID_STATS": "true"}
+    try:
+        return webdriver.Chrome(options, Service(str(DRIVER), env=env))
+    except WebDriverException:
+        if tries == 1:
+            raise
+    return _started(folder, tries - 1)
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Start a Chromium on an empty profile; end it."""
     with tempfile.TemporaryDirectory(prefix="md-chromium-") as folder:
-        options = Options()
-        options.binary_location = str(CHROMIUM)
-        for flag in (*_FLAGS.split(), f"--user-data-dir={folder}/profile"):
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-        env = {**os.environ, "HOME": folder, "SE_OFFLINE": "true", "SE_AVOID_STATS": "true"}
-        driver = webdriver.Chrome(options, Service(str(DRIVER), env=env))
+        driver = _started(folder)
         try:
             yield Browser(driver)
         finally:

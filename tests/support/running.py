@@ -13,7 +13,7 @@ from examples.disposable import Daemon, throwaway_home
 from tests.support.logs import Line, write
 
 BXCTL = Path(sys.executable).with_name("bxctl")
-LIMIT_S = 60
+LIMIT_S = 180
 
 
 class Running:

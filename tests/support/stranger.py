@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.support.samples import ROOT
 
-LIMIT_S = 60
+LIMIT_S = 180
 SERVING = {"memoryd", "memoryd web"}
 NOT_HERE = ("pipx ", "uv ", "python3 -m venv ")
 """Commands of "Install": what tests/e2e/test_package.py is for."""

@@ -21,13 +21,13 @@ from tests.support.daemon import Daemon
 OWNER, STRANGER = 4_711, 65_534
 """Whose memory it is, and anybody else; neither needs an entry in /etc/passwd."""
 PYTHON = "/usr/bin/python3"
-LIMIT_S = 60
+LIMIT_S = 180
 _ROOT = Path(__file__).parents[2]
 _ASK = """
 import json, sys
 from memoryd.client import connect
 from memoryd.errors import MemorydError
-with connect(sys.argv[1], timeout=40.0) as memory:
+with connect(sys.argv[1], timeout=120.0) as memory:
     try:
         print(json.dumps(memory.call(sys.argv[2], **json.loads(sys.argv[3]))))
     except MemorydError as error:

@@ -64,3 +64,14 @@ def test_a_sealed_text_opens_only_whole_and_with_what_it_was_bound_to(
 @given(st.text(max_size=60))
 def test_any_other_text_opens_to_nothing(text: str) -> None:
     assert IDS.open(text, b"") is None
+
+
+def test_a_log_has_one_key_whatever_logs_were_named_before():
+    many = Ids(b"k" * 32)
+    for number in range(100):
+        many.log_key("native", f"/root{number}", "a.jsonl")
+    for root in ("/root1", "/root99"):
+        assert many.log_key("native", root, "b.jsonl") == Ids(b"k" * 32).log_key(
+            "native", root, "b.jsonl"
+        )
+    assert many.log_key("native", "/a", "b/c") != many.log_key("native", "/a/b", "c")

@@ -1,6 +1,7 @@
 """The command line of `memoryd`: what it prints, and refusals of one line without a traceback."""
 
 import builtins
+import gc
 import os
 import subprocess
 import sys
@@ -115,6 +116,25 @@ def test_an_import_that_fails_is_one_line_l17(
     assert main([]) == 70
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"memoryd: {missing} cannot be imported; install memoryd again")
+
+
+def test_cycles_are_sought_again_once_the_daemon_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[bool, bool]] = []
+    frozen = gc.get_freeze_count()
+
+    def run(*_: object) -> int:
+        seen.append((gc.isenabled(), gc.get_freeze_count() > 0))
+        return 0
+
+    monkeypatch.setattr("memoryd.daemon.run", run)
+    try:
+        assert main([]) == 0
+    finally:
+        if not frozen:
+            gc.unfreeze()
+    assert seen == [(True, True)]
 
 
 def test_a_fault_of_ours_at_the_start_is_one_line_without_its_words_l17(

@@ -47,10 +47,14 @@ def test_a_log_is_looked_at_by_its_mark_by_its_kind_s_own_look_or_where_it_lies(
     root = SimpleNamespace(path=tmp_path)
 
     def log(**more):
-        return SimpleNamespace(**{"mark": None, "whole": None, "path": path, "root": root, **more})
+        return SimpleNamespace(
+            **{"mark": None, "whole": None, "where": str(path), "root": root, **more}
+        )
 
     assert identity.look(log()) == identity.seen(path.stat())
-    assert identity.look(log(path=link)).size == len(str(path))  # the link, not what it leads to
+    assert identity.look(log(where=str(link))).size == len(
+        str(path)
+    )  # the link, not what it leads to
     assert identity.look(log(mark=(1, 2, 3, 4))) == Seen(1, 2, 3, 4)
     own = SimpleNamespace(look=lambda folder, name: (5, 6, len(name), len(str(folder))))
     assert identity.look(log(whole=own, log="x/y")) == Seen(5, 6, 3, len(str(tmp_path)))

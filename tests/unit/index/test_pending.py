@@ -11,7 +11,7 @@ ROOT = Root("auto", Path("/logs"))
 
 
 def file(name):
-    return LogFile(ROOT, ADAPTERS["native"], ROOT.path / name, name)
+    return LogFile(ROOT, ADAPTERS["native"], name)
 
 
 @pytest.fixture
@@ -73,3 +73,20 @@ def test_a_log_that_is_gone_waits_no_more(pending):
         pending.drop(key)
     assert pending.due_in(100.0) is None
     assert 1 not in pending
+
+
+@pytest.mark.parametrize("number", [1, 7, 2_000])
+def test_who_waits_for_logs_that_are_gone_is_tried_a_few_times_each(number):
+    pending = Pending()
+    for key in range(number):
+        pending.put(key, file(f"{key}"))
+    tries, read = 0, []
+    while (taken := pending.take(0.0)) is not None:
+        tries += 1
+        if pending.patient:
+            pending.hold(*taken)
+        else:
+            read.append(taken[0])
+            pending.succeeded(taken[0])
+    assert sorted(read) == list(range(number))
+    assert tries <= 12 * number

@@ -21,6 +21,26 @@ def test_rare_words_drive_and_all_words_score():
     assert (made.newest, made.partial, made.wider) == (0, False, None)
 
 
+@pytest.mark.parametrize(
+    ("rows", "terms", "most"),
+    [
+        (1_000_000, 3, 10_000),
+        (1_000_000, 12, 10_000),
+        (1_000_000, 24, 20_000),
+        (1_000_000, 32, 26_666),
+        (500_000, 32, 14_285),
+        (100_000, 32, 2_857),
+        (1_000, 32, 2_000),
+    ],
+)
+def test_a_long_question_drives_more_rows_of_a_large_memory(rows, terms, most):
+    words = [word(f"w{at:02}", most // terms) for at in range(terms)]
+    made = plan([*words, word("last", most // terms + most % terms + 1)], "smart", rows)
+    assert planning.stretched(driven(rows, wide=False), rows, terms) == most
+    assert made.most <= most
+    assert made.most + most // terms + most % terms + 1 > most
+
+
 def test_the_commonest_words_are_not_walked_but_counted_in_the_best_rows():
     walked = planning.WALKED
     words = [word("rare", 10), word("near", walked), word("next", walked + 1), word("all", 10**6)]

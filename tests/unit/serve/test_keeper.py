@@ -1,5 +1,6 @@
 """The keeper of the index: when it looks, what it waits for, how a rebuild takes its place."""
 
+import itertools
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from memoryd import index
 from memoryd.errors import Behind, Conflict, NotFound, Unavailable
 from memoryd.index import Counts, Progress, Status
 from memoryd.labels import Label
-from memoryd.serve import keeper
+from memoryd.serve import keeper, turning
 from memoryd.serve.asking import Caller
 from memoryd.serve.keeper import Keeper
 
@@ -322,6 +323,41 @@ async def test_folders_are_looked_at_once_an_hour_where_the_watcher_misses_nothi
         assert between == 0 if sure else between > 60
         await trio.sleep(60)
         assert fake.sweeps - before - between in range(1, 3)
+
+
+async def test_a_watcher_that_asks_each_second_gets_a_tenth_of_the_time_for_looks(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    took = 5.0
+    monkeypatch.setattr(turning, "monotonic", iter(took * n for n in itertools.count()).__next__)
+    fake = Fake()
+    async with keeping(monkeypatch, fake) as kept:
+        await trio.sleep(1)
+        kept.keeper.missed()
+        await trio.sleep(1)
+        before = fake.sweeps
+        for _ in range(450):
+            kept.keeper.missed()
+            await trio.sleep(1)
+        assert 450 / took / 12 <= fake.sweeps - before <= 450 / took / 9 + 1
+        now = fake.sweeps
+        kept.keeper.sweep_soon()
+        await trio.sleep(0.1)
+        assert fake.sweeps == now + 1  # somebody waits for it
+
+
+async def test_a_quick_look_is_taken_each_time_that_the_watcher_asks(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    monkeypatch.setattr(turning, "monotonic", lambda: 0.0)
+    fake = Fake()
+    async with keeping(monkeypatch, fake) as kept:
+        await trio.sleep(1)
+        before = fake.sweeps
+        for _ in range(30):
+            kept.keeper.missed()
+            await trio.sleep(1)
+        assert fake.sweeps - before == 30
 
 
 async def test_an_index_that_is_lost_is_withdrawn_and_rebuilt(

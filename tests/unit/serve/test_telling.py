@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 
 from memoryd.index import Counts, Progress, Status
-from memoryd.index.catalogue import Known, Sums
+from memoryd.index.catalogue import Catalogue, Known, Sums
 from memoryd.index.identity import Seen
 from memoryd.index.table import Place
 from memoryd.labels import LOWEST
@@ -43,13 +43,16 @@ def known(log: str, root: str = "/logs", state: str = "live", **counts: int) -> 
 
 
 def test_logs_are_summed_by_folder_and_format() -> None:
-    told = sources(
-        [
-            known("a", records=5, indexed=3, left_out=1),
-            known("b", records=2, indexed=1, unreadable=1, state="gone"),
-            known("c", "/other", records=1),
-        ]
+    catalogue = Catalogue(
+        enumerate(
+            [
+                known("a", records=5, indexed=3, left_out=1),
+                known("b", records=2, indexed=1, unreadable=1, state="gone"),
+                known("c", "/other", records=1),
+            ]
+        )
     )
+    told = sources(catalogue.sums())
     assert told == [
         {
             "source": "codex",
@@ -76,7 +79,7 @@ def test_logs_are_summed_by_folder_and_format() -> None:
 
 def test_reasons_come_with_the_most_frequent_first() -> None:
     sums = Sums(unreadable=2, why=Counter({"b": 1, "a": 1, "Bash (no rule)": 9}))
-    told = index_view(Status(True, "", "g", sums=sums, lag_logs=3, lag_bytes=40), [])
+    told = index_view(Status(True, "", "g", folders={("x", "/"): sums}, lag_logs=3, lag_bytes=40))
     assert told["left_out"] == [
         {"why": "Bash (no rule)", "rows": 9},
         {"why": "a", "rows": 1},
@@ -98,8 +101,10 @@ def test_vanished_logs_are_named_the_latest_first_and_so_is_what_is_not_read() -
         msgspec.structs.replace(known("b", state="gone", indexed=1), last_ts=1_000),
         known("c"),
     ]
-    status = Status(True, "", "g", skipped={"/x": "too old", "/a": "unknown"}, purging=True)
-    told = index_view(status, logs)
+    gone = Catalogue(enumerate(logs)).gone()
+    skipped = {"/x": "too old", "/a": "unknown"}
+    status = Status(True, "", "g", skipped=skipped, purging=True, gone=gone)
+    told = index_view(status)
     assert told["vanished"] == [
         {
             "source": "codex",

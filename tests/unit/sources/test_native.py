@@ -104,6 +104,35 @@ def test_words_that_look_like_label_keys_do_no_harm(fields):
     assert item.own.cls in ("public", "class")
 
 
+FULL = '"ts":"2026-01-02T03:04:05","ok":true'
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        '"class":0,"class":"a","untrusted":true,"text":""',
+        '"class":"","class":"public","untrusted":true,"text":"x"',
+        '"untrusted":0,"class":"a","untrusted":true,"text":"x"',
+        f'"class":0,"class":"a","untrusted":true,"text":"{LONG}"',
+    ],
+)
+def test_the_shortest_second_label_field_has_no_room_in_a_full_result(fields):
+    line = f'{{"kind":"tool_result","call":"c",{FULL},{fields}}}'.encode()
+    assert not native._is_full(line, native.ADAPTER.decoder.decode(line))
+    with pytest.raises(NotJson, match="twice"):
+        raw(line)
+
+
+@pytest.mark.parametrize("stamp", ["2026-01-02T03:04:05", "2026-01-02T03:04:05.678Z"])
+@pytest.mark.parametrize("text", ["", "x", 'a \\"class\\" of', "\\u00e9"])
+def test_a_full_result_as_it_is_written_is_told_at_once(stamp, text):
+    line = (
+        f'{{"ts":"{stamp}","kind":"tool_result","call":"c1","ok":false,"class":"public",'
+        f'"untrusted":false,"text":"{text}"}}\n'
+    ).encode()
+    assert native._is_full(line, native.ADAPTER.decoder.decode(line))
+
+
 def test_a_text_that_also_stands_elsewhere_hides_no_key():
     text = ":[" + ",".join(["1"] * 60) + "],"
     line = f'{{"kind":"tool_result","x"{text}"class":"secret","class":"public","text":{json.dumps(text)}}}'

@@ -1,11 +1,12 @@
-"""How a block is read: in one call where nothing is odd in it, and what is told of the bytes it took."""
+"""How a block is read: each line in one step where nothing is odd in it, and what is told of the bytes it took."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from memoryd.records import About, Link, Record, Unreadable
-from memoryd.sources import ADAPTERS, lines
+from memoryd.sources import ADAPTERS, Adapter, lines
 from memoryd.sources.lines import Position, read
 
 NATIVE = ADAPTERS["native"]
@@ -39,55 +40,64 @@ def limit(monkeypatch):
     monkeypatch.setattr(lines, "LINE_LIMIT", LIMIT)
 
 
-def test_whole_lines_of_one_object_each_are_read_in_one_call():
+def test_lines_of_one_object_each_are_read_in_one_step():
     block = reading()
-    assert block.plainly(owner(40) + b"\n" + owner(50) + b"\n") is True
+    lines_there = iter([owner(40) + b"\n", b" " + owner(50) + b"\r\n"])
+    assert block.plainly(lines_there) is None
     assert [record.n for record in block.records] == [0, 1]
+    assert block.n == 2
 
 
 @pytest.mark.parametrize(
     "odd",
     [
-        b"\n" + owner(40) + b"\n",  # a blank line
+        b"\n",  # a blank line
         owner(40) + owner(40) + b"\n",  # two objects in a line
         owner(40)[:-2] + b"}\n",  # one that cannot be decoded
-        owner(40)[:-3] + b'\xff"}\n',  # no UTF-8
+        b"42\n",  # no object
+        b'{"kind":"tool_result","class":"a","class":"b"}\n',  # one that must not be believed
     ],
 )
-def test_a_block_with_something_odd_in_it_is_not(odd):
-    assert reading().plainly(odd) is False
+def test_a_line_with_something_odd_in_it_is_given_back_and_the_rest_is_not_lost(odd):
+    block = reading()
+    rest = iter([owner(40) + b"\n", odd, owner(50) + b"\n"])
+    assert block.plainly(rest) == odd
+    assert (block.n, len(block.records)) == (1, 1)
+    assert list(rest) == [owner(50) + b"\n"]
 
 
-class Doubting(SimpleNamespace):
-    """An adapter that decodes to what it is told, names lines to look at, and remembers what it was asked."""
-
-    def __init__(self, decoded, doubted=None):
-        self.asked = []
-        super().__init__(
-            decoder=SimpleNamespace(decode_lines=lambda data: decoded),
-            labelled=lambda found: range(len(found)),
-            doubt=lambda data, line: (self.asked.append((data, line)), line == doubted)[1],
-            parse=lambda line, n, begun, raw: Record(n, None, []),
-        )
+def test_what_is_odd_costs_its_line_and_no_other_one_step_more(monkeypatch):
+    apart = []
+    monkeypatch.setattr(lines._Reading, "line", lambda self, line: apart.append(line))
+    reading().block(owner(40) + b"\n[1]\n" + owner(50) + b"\n\n" + owner(60) + b"\n")
+    assert apart == [b"[1]", b""]
 
 
-BLOCK = b'{"a":1}\n{"bb":2}\n{"ccc":3}\n'
+@pytest.mark.parametrize("odd", [b"\xff", b"[" * 201 + b"]" * 201])
+def test_a_block_that_is_no_utf_8_or_deep_is_taken_apart_whole(odd, monkeypatch):
+    apart = []
+    monkeypatch.setattr(lines._Reading, "line", lambda self, line: apart.append(line))
+    reading().block(owner(40) + b"\n" + odd + b"\n")
+    assert apart == [owner(40), odd]
 
 
-@pytest.mark.parametrize("doubted", ["A", "B", "C", None])
-def test_each_line_is_doubted_by_its_own_bytes(doubted):
-    adapter = Doubting(["A", "B", "C"], doubted)
-    assert reading(adapter).doubtful(BLOCK, ["A", "B", "C"], [7, 16, 26]) is (doubted is not None)
-    whole = [(b'{"a":1}', "A"), (b'{"bb":2}', "B"), (b'{"ccc":3}', "C")]
-    assert adapter.asked == whole[: "ABC".find(doubted or "C") + 1]
-    assert reading(Doubting(["A", "B", "C"], doubted)).plainly(BLOCK) is (doubted is None)
+def test_a_later_line_is_decoded_without_what_its_log_has_told():
+    asked = []
 
+    def decoder(name):
+        return SimpleNamespace(decode=lambda line: asked.append(name))
 
-@pytest.mark.parametrize("decoded", [["A", "B"], ["A", "B", "C", "D"]])
-def test_a_block_of_other_lines_than_were_decoded_is_looked_at_closely(decoded):
-    adapter = Doubting(decoded)
-    assert reading(adapter).plainly(BLOCK) is False
-    assert adapter.asked == []
+    def parse(line, n, begun, raw):
+        return Record(n, None, [], uuid="u" if n else None)
+
+    adapter = SimpleNamespace(
+        decoder=decoder("first"), later=decoder("later"), told_by=3, begins=True, parse=parse
+    )
+    adapter.decoder_of = partial(Adapter.decoder_of, adapter)
+    block = reading(adapter)
+    assert block.plainly(iter([b"{}\n"] * 5)) is None
+    assert asked == ["first"] * 3 + ["later"] * 2
+    assert (block.n, block.begun) == (5, True)
 
 
 def test_where_the_objects_of_a_line_end_and_what_stands_there():

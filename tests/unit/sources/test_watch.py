@@ -295,8 +295,8 @@ async def test_when_watches_are_used_up_the_rest_is_polled_t30(
 ):
     add = Inotify.add
 
-    def used_up(self: Inotify, folder: Path, mask: int, *, follow: bool = False) -> int:
-        if folder == root / "p1":
+    def used_up(self: Inotify, folder: Path | str, mask: int, *, follow: bool = False) -> int:
+        if Path(folder) == root / "p1":
             raise OSError(errno.ENOSPC, "No space left on device")
         return add(self, folder, mask, follow=follow)
 
