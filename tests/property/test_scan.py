@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from memoryd import db, recall
 from memoryd.index import purging, schema, search
+from memoryd.index.scan import Find
 from memoryd.index.search import Reader
 from memoryd.recall import Scope, plan, question
 from tests.property.test_clearance import FEW, lines, numbered
@@ -101,3 +102,24 @@ def test_rows_are_ranked_from_memory_where_they_are_many(monkeypatch):
         recall.recall(reader, Scope(0, projects=("web",)), {"query": "merger"}, NEVER)
         reader.connection.close()
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@settings(FEW, max_examples=25)
+@given(found=many)
+def test_what_is_left_early_could_not_be_among_the_best(depth, found):
+    weights, match = (1.0, 3.0, 2.0), '"alpha" OR "merger" OR "token"'
+    with tempfile.TemporaryDirectory(prefix="md-") as folder:
+        path = Path(folder, "i.sqlite3")
+        fill(path, found)
+        reader, other = pair(path)
+        reader.scorer.load(weights, 0, 3.0)
+        while not reader.facts.ready(reader.connection, range(4)):
+            pass
+        best = reader.scan.best(Find(range(4), match, "include", depth, [0] * 4))
+        every = reader.scan.best(Find(range(4), match, "include", 1_000, [0] * 4))
+        for connection in (reader.connection, other.connection):
+            connection.close()
+    assert best == [
+        row for row in every if row[0] >= every[: depth + 1][min(depth, len(every)) - 1][0]
+    ]

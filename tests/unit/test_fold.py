@@ -301,6 +301,16 @@ def test_13_a_result_finds_its_call_in_a_state_that_was_kept_in_between():
     assert kept.calls == {}
 
 
+def test_a_stored_call_and_a_new_one_of_the_same_id_count_both():
+    state = State(LOW, {call_hash("A"): KEY})
+    assert run(called("Bash", "A"), Returned(0, "A"), said(), state=state)[0][-1] == KEY.join(
+        TRUSTED
+    )
+    assert run(Returned(0, "A"), said(), state=State(LOW, {call_hash("A"): TRUSTED, "A": KEY}))[
+        0
+    ] == [KEY]
+
+
 def test_two_states_share_nothing():
     run(called("Read", "A"), Returned(0, "A"))
     fresh = begin(RULES)

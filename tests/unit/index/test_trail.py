@@ -1,4 +1,4 @@
-"""What is taken over of a fold's events, and what is said to have raised a log above `max_class`."""
+"""What is taken over of a batch: its events, what raised its log above `max_class`, what is handed on of it."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,20 +6,21 @@ from types import SimpleNamespace
 import pytest
 
 from memoryd import config
-from memoryd.fold import Event, State
+from memoryd.fold import Event, Folded, State
 from memoryd.index.lineage import NOTHING
 from memoryd.index.listening import Retelling
 from memoryd.index.overrides import Forget
+from memoryd.index.retelling import heard
 from memoryd.index.table import Folding, Log, Place
 from memoryd.index.tombs import Tomb
 from memoryd.index.trail import FORGOTTEN, take
 from memoryd.index.turn import Turn
 from memoryd.labels import Label
-from memoryd.records import Brought, Record, Unreadable
+from memoryd.records import Brought, Called, Kind, Record, Returned, Said, Unreadable
 from memoryd.rules import Rules
 
 RULES = Rules(config.parse("", Path("/x.toml")).config, state=Path("/s"), home=Path("/home/ada"))
-SETTINGS = SimpleNamespace(max_level=1, rules=RULES)
+SETTINGS = SimpleNamespace(max_level=1, rules=RULES, pause=1_000)
 LOW, TOP = Label(0, False), Label(3, True)
 OTHERS = "what another log had met"
 
@@ -84,3 +85,55 @@ def test_unreadable_lines_are_counted_once_each():
     lines = [Event(n, 0, None, None, None, 3, True) for n in (5, 6)]
     assert taken(lines, [LOW, TOP], items=[Unreadable("x")]).counts.unreadable == 2
     assert taken(lines, [LOW, TOP]).counts.unreadable == 0
+
+
+MOST = Label(1, True)
+"""What may just be told: at `max_class`."""
+
+
+def told(records, labels, skip=(), tomb=None):
+    """Return what is handed on of records whose calls have the first labels, where the last one stands after all."""
+    turn = Turn(
+        Log(1, 1, Place("codex", "/r", "a"), "a", last_ts=50),
+        Folding(State(labels[-1])),
+        False,
+        0,
+        Retelling(NOTHING),
+        tomb=tomb,
+    )
+    rows = [
+        (record, item, label)
+        for record, label in zip(records, labels, strict=False)
+        for item in record.items
+        if isinstance(item, Called)
+    ]
+    tale = Folded(rows, labels[:-1])
+    return list(heard(turn, records, tale, set(skip), SETTINGS))
+
+
+def answered(n, ts):
+    return Record(n, ts, [Called(0, "c", f"tool{n}", {}), Returned(1, "c")])
+
+
+def test_a_record_at_max_class_is_handed_on_whole_and_one_above_it_without_its_items():
+    at, above = told([answered(0, 100), answered(1, 90)], [LOW, MOST, TOP])
+    assert (at.above, at.after, at.before, len(at.record.items)) == (False, MOST, 50, 2)
+    assert [(item.tool, label) for item, label in at.calls] == [("tool0", LOW)]
+    assert (above.above, above.after, above.before, above.record.items) == (True, TOP, 100, [])
+    assert [(item.tool, label) for item, label in above.calls] == [("tool1", MOST)]
+    (hidden,) = told([answered(0, 1)], [TOP, TOP])
+    assert hidden.calls == []
+
+
+def test_neither_copies_nor_what_is_forgotten_are_handed_on_with_their_calls():
+    records = [answered(n, n) for n in range(3)]
+    tomb = Tomb((Forget("codex", "/r", "a", first=2, last=2),))
+    found = told(records, [LOW] * 4, skip=[0], tomb=tomb)
+    assert [[item.tool for item, _ in one.calls] for one in found] == [[], ["tool1"], []]
+
+
+def test_words_alone_are_handed_on_after_a_pause_only():
+    quiet = [
+        Record(n, ts, [Said(0, Kind.OWNER, "x")]) for n, ts in enumerate((1_050, 1_051, 2_052))
+    ]
+    assert [one.record.n for one in told(quiet, [LOW] * 4)] == [2]
