@@ -31,7 +31,7 @@ from memoryd.points import reached
 from memoryd.sources import ADAPTERS, LogFile, discover
 from memoryd.sources.whole import NotNow
 
-PURGE_AGAIN_S = 0.5
+PURGE_AGAIN_S, ROOM_AGAIN_S = 0.5, 60.0
 """How long after a reader stood in its way the write-ahead log is tried to be emptied again."""
 _MOST_HINTS = 65_536
 _DISK = "mend the disk; it is tried again"
@@ -143,7 +143,8 @@ class Following:
     def purge(self) -> None:
         """Do one step of taking out of the file what was deleted; `purging` says whether there is more.
 
-        While a reader looks at an older state the last step waits. Raises: what else `db.wrong` knows.
+        While a reader looks at an older state the last step waits, and while there is no room to write the file
+        anew the one before. Raises: what else `db.wrong` knows.
         """
         if monotonic() < self._purge_at:
             return
@@ -154,6 +155,8 @@ class Following:
                     self.purging = purging.step(self.connection, self._merging)
         except Busy:
             self._purge_at = monotonic() + PURGE_AGAIN_S
+        except db.NoRoom:
+            self._purge_at = monotonic() + ROOM_AGAIN_S
 
     def sweep(self) -> None:
         """Hold the folders against the table: find what no hint told, and what is gone.

@@ -180,6 +180,8 @@ class Learner:
         home = self.settings.home
         for path in (*home.glob(f"{store.NAME}.before-*"), *home.glob("proposals/*.md")):
             path.unlink(missing_ok=True)
+        with suppress(apsw.BusyError, db.NoRoom):
+            db.write_anew(self.connection)
         with suppress(apsw.BusyError):
             self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,7 +29,8 @@ from tests.support.logs import (
 ALL = Wanted(session="s1")
 MANY = 40
 POINTS = (
-    "forget: written down", "forget: copies gone", "forget: committed", "purge: merged", "purge: done",
+    "forget: written down", "forget: copies gone", "forget: committed", "purge: merged",
+    "purge: written anew", "purge: done",
 )  # fmt: skip
 
 
@@ -631,3 +633,29 @@ def test_entries_of_an_act_that_was_taken_back_are_not_in_force(tmp_path):
     assert [entry.act for entry in tombs.in_force(overrides.read(tmp_path))] == ["two"]
     overrides.append(tmp_path, Forget(*place, 0, 4, act="one"))
     assert [entry.act for entry in tombs.in_force(overrides.read(tmp_path))] == ["two", "one"]
+
+
+def test_where_there_is_no_room_to_write_the_file_anew_it_is_tried_again_and_told(
+    world, logs, monkeypatch
+):
+    rooms = iter([0, 0, 1 << 40])
+
+    def device(folder):
+        assert folder == world.settings().path.parent
+        return SimpleNamespace(f_frsize=1, f_bavail=next(rooms))
+
+    with world.index() as index:
+        catch_up(index)
+        with monkeypatch.context() as small:
+            small.setattr("memoryd.db.os.statvfs", device)
+            small.setattr("memoryd.index.room.lacking", lambda folder: None)
+            index.forget(ALL, dry=False)
+            for _ in range(2):
+                for _ in range(20):
+                    index.catch_up()
+                assert index.purging
+                assert index.status().purging
+                index._following._purge_at = 0.0
+            purged(index)
+        assert next(rooms, None) is None
+        assert b"quince" not in state(world)
