@@ -14,6 +14,11 @@ from memoryd.records import Called
 from memoryd.rules import Rules
 
 OWNER = """
+[[labels.tool]]
+match = "Mystery*"
+args = "known"
+class = "private"
+untrusted = true
 [[labels.path]]
 glob = "~/plans/**"
 class = "private"
@@ -69,6 +74,10 @@ def test_the_quick_look_changes_no_label(tool: str, args: object) -> None:
 
 
 @given(st.lists(st.tuples(tools, trees, st.booleans()), max_size=20), st.booleans())
+@example([("Mystery", {"q": word}, False) for word in ("known", "other")] * 5, False)
+@example([("Bash", {"command": "curl x"}, False)] * 9, False)
+@example([("Bash", {"description": "curl x"}, False)] * 9, False)
+@example([("Read", {"paths": ["/w/.ssh/x"]}, False)] * 9, False)
 @example(
     [("Bash", {"command": word}, False) for word in ("ls", "cat 'x\\", "\n.env'", "cu\\\nrl x")]
     * 3,
