@@ -309,9 +309,10 @@ def test_a_log_that_a_stranger_owns_is_not_believed(standing: OwnedDaemon) -> No
 def test_a_log_that_may_not_be_read_is_named_and_read_once_it_may_t27(
     standing: OwnedDaemon,
 ) -> None:
-    log = write(standing.home / "logs/shut.jsonl", native_session("s5"), native_owner("halyard"))
-    give(log, OWNER)
-    log.chmod(0)
+    shut = write(standing.home / "logs/shut.tmp", native_session("s5"), native_owner("halyard"))
+    give(shut, OWNER)
+    shut.chmod(0)
+    log = shut.rename(shut.with_name("shut.jsonl"))  # never there for anybody to read
     told = until(standing, lambda told: told["skipped"])
     assert [(one["path"], one["why"]) for one in told["skipped"]] == [
         (str(log), "permission denied")
@@ -321,8 +322,8 @@ def test_a_log_that_may_not_be_read_is_named_and_read_once_it_may_t27(
     assert [hit["snippet"] for hit in standing.ask("recall", query="halyard")["hits"]] == [
         "halyard"
     ]
-    append(log, native_owner("bowline"))
     log.chmod(0)
+    append(log, native_owner("bowline"))  # as root, whom modes do not keep out
     told = until(standing, lambda told: told["faults"])
     assert [fault["what"] for fault in told["faults"]] == [
         "a log cannot be read (EACCES): shut.jsonl"
