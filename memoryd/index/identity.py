@@ -70,18 +70,19 @@ def marks(handle: int, offset: int, *, whole: bool = False) -> Marks:
     return Ends.of(handle, offset).marks()
 
 
-def grown_old(seen: Seen) -> Seen:
-    """Return what is remembered of a file seen so: one changed this moment is remembered as changed before.
+def remembered(seen: Seen, *, unfinished: bool = False) -> Seen:
+    """Return what is remembered of a file seen so: one to be looked at once more is remembered as changed before.
 
-    Its next change may leave size and time as they are; so it is looked at once more when anybody looks.
+    That is one changed this moment, since its next change may leave size and time as they are; and one that is
+    `unfinished`, which holds more than was read: whoever starts next would find it as it was.
     """
-    if abs(now_ms() - seen.mtime_ns // 1_000_000) > GRAIN_MS:
+    if not unfinished and abs(now_ms() - seen.mtime_ns // 1_000_000) > GRAIN_MS:
         return seen
     return msgspec.structs.replace(seen, mtime_ns=seen.mtime_ns - 1)
 
 
 def differs(now: Seen, before: Seen) -> bool:
-    """Say whether a file seen `now` has changed since it was remembered as `before` (`grown_old`)."""
+    """Say whether a file seen `now` has changed since it was remembered as `before` (`remembered`)."""
     early = msgspec.structs.replace(now, mtime_ns=now.mtime_ns - 1)
     return before not in (now, early)
 

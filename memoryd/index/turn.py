@@ -60,6 +60,8 @@ class Turn(msgspec.Struct):
     tomb: Tomb | None = None
     anew: bool = False
     whole: bool = False
+    more: bool = False
+    """Whether the file holds more than was read: its budget ended."""
     heard: list[Heard] | None = None
     """What is to be handed on of this turn; None: nobody listens."""
 

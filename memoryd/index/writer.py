@@ -189,7 +189,7 @@ def set_progress(writer: Writer, turn: Turn, seen: Seen, handle: int) -> None:
         turn.ear.finish()
     log.label = folding.state.label
     log.peak = log.peak.join(log.label)
-    log.seen = seen if turn.whole else identity.grown_old(seen)
+    log.seen = seen if turn.whole else identity.remembered(seen, unfinished=turn.more)
     offset = log.position.offset
     log.marks = identity.marks(handle, offset, whole=True) if turn.whole else turn.ends.marks()
     log.indexed += counts.indexed
@@ -263,7 +263,7 @@ def index_log(
             turn = _begin(writer, file, number, handle, seen)
             # What was rewritten is replaced in one step, however long that takes.
             limit = None if file.whole is not None else budget
-            more = _read(writer, file, turn, handle, limit, new=number is None)
+            turn.more = _read(writer, file, turn, handle, limit, new=number is None)
             if budget is not None:
                 writer.rows.flush()
             reached("catch-up: rows added")
@@ -272,7 +272,7 @@ def index_log(
             raise
         except Exception as error:  # a log that trips us up must not stop the others
             raise TurnFailed(file, error) from error
-    return turn, more
+    return turn, turn.more
 
 
 def _read(

@@ -342,6 +342,24 @@ def test_a_fast_log_does_not_starve_the_others_t29(world, log):
         assert dumped(index) == world.fresh()
 
 
+@pytest.mark.parametrize("newline", [True, False])
+def test_what_is_left_of_a_log_after_its_turn_is_read_by_the_next_start_p4(world, log, newline):
+    """Nothing changes the file meanwhile, and it is an old one: only what is remembered of it can tell."""
+    write(log, *owner(*("x" * 100_000 for _ in range(30)), "the last"))
+    if not newline:
+        log.write_bytes(log.read_bytes().removesuffix(b"\n"))
+    an_hour_ago = log.stat().st_mtime - 3_600
+    os.utime(log, (an_hour_ago, an_hour_ago))
+    for _ in range(20):
+        with world.index() as index:
+            index.sweep()
+            index.catch_up(Budget(bytes=1 << 20, seconds=0.0))  # one turn, then the process ends
+    with world.index() as index:
+        assert "the last" in texts(dumped(index))
+        assert index.status().lag_logs == 0
+        assert dumped(index) == world.fresh()
+
+
 def test_times_in_the_future_order_nothing_t31(world, log):
     write(
         log, *dated(claude_user("late", timestamp="2999-01-01T00:00:00.000Z"), claude_user("soon"))

@@ -99,8 +99,8 @@ def test_a_file_changed_within_the_clock_s_grain_is_remembered_as_changed_before
     monkeypatch.setattr(identity, "now_ms", lambda: 4_000 + apart_ms)
     young = abs(apart_ms) <= 50
     expected = Seen(1, 2, 300, 3_999_999_999) if young else BEFORE
-    assert identity.grown_old(BEFORE) == expected
-    assert not identity.differs(BEFORE, identity.grown_old(BEFORE))
+    assert identity.remembered(BEFORE) == expected
+    assert not identity.differs(BEFORE, identity.remembered(BEFORE))
 
 
 @pytest.mark.parametrize(
