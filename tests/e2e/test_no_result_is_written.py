@@ -392,6 +392,18 @@ def first_error_lines(state: Path) -> list[str]:
     return [line for line, _ in found]
 
 
+def stray(run: str, allowed: set[str]) -> bool:
+    """Say whether it is eleven words that may be kept, and a byte of the file beside them that reads as a word."""
+    first, *_, last = run.split()
+    for byte, words in (
+        (last, run.removesuffix(f" {last}")),
+        (first, run.removeprefix(f"{first} ")),
+    ):
+        if len(byte) == 1 and any(one.startswith(words) or one.endswith(words) for one in allowed):
+            return True
+    return False
+
+
 def test_no_run_of_twelve_words_of_a_real_result_is_written(user_home: Path, corpus: Path) -> None:
     folders = [corpus / "sessions" / name for name in ("claude", "codex")]
     allowed: set[str] = set()
@@ -425,7 +437,7 @@ def test_no_run_of_twelve_words_of_a_real_result_is_written(user_home: Path, cor
     kept = first_error_lines(user_home / "state")
     assert all(len(line.encode()) <= MOST_BYTES for line in kept)
     written -= {run for line in kept for run in runs(line)}
-    leaked = sorted(forbidden & written)
+    leaked = sorted(run for run in forbidden & written if not stray(run, allowed))
     assert leaked[:3] == []
 
 
