@@ -71,10 +71,11 @@ Row = tuple[Record, Said | Called, Label]
 
 
 class Folded(NamedTuple):
-    """What came of records: their rows in order, and for each record the label before it."""
+    """What came of records: their rows in order, for each record the label before it, and their results in order."""
 
     rows: list[Row]
     before: list[Label]
+    results: list[tuple[int, Returned]]
 
 
 class Kin(Protocol):
@@ -129,6 +130,7 @@ def fold_all(
     """
     rows: list[Row] = []
     before: list[Label] = []
+    results: list[tuple[int, Returned]] = []
     worth = iter(_worth(records, rules, trusted))
     for record in records:
         n = record.n
@@ -139,6 +141,7 @@ def fold_all(
             if isinstance(item, Said):
                 rows.append((record, item, state.label))
             elif isinstance(item, Returned):
+                results.append((n, item))
                 _returned(state, item, n, rules, trusted)
                 if kin is not None and (heard := kin.answered(n, item)) is not LOWEST:
                     state.label = state.label.join(heard)
@@ -151,7 +154,7 @@ def fold_all(
                 _brought(state, item, n, rules, trusted)
             else:
                 _raise(state, rules.unknown, (n, 0, None, None, None))
-    return Folded(rows, before)
+    return Folded(rows, before, results)
 
 
 def _worth(records: Sequence[Record], rules: Rules, trusted: bool) -> list[Label]:

@@ -4,32 +4,32 @@ In: a turn and its next records; or a known log. Out: rows with their labels (wh
 owner has decided, copies left out), and `Told`. Reading a log again here changes nothing.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from memoryd.fold import Folded, Row, State, fold_all
 from memoryd.ids import Ids
 from memoryd.index import overrides, relabels, tombs
 from memoryd.index.catalogue import Known
 from memoryd.index.files import opened, start_of
-from memoryd.index.heard import Calls, Heard, Told, tells
+from memoryd.index.heard import Told
 from memoryd.index.listening import Retelling
 from memoryd.index.settings import Settings
 from memoryd.index.table import Folding, Log, session_of
 from memoryd.index.turn import Turn
 from memoryd.labels import LOWEST, Label
-from memoryd.records import Called, Record, Said
+from memoryd.lessons.passage import Mark, Passage, passage
+from memoryd.records import Called, Record, Returned, Said
 from memoryd.rules import Rules
 from memoryd.sources import ADAPTERS, LogFile, lines
 from memoryd.sources.lines import Position
-
-_NONE: Calls = []
 
 
 def folded(turn: Turn, records: Sequence[Record], rules: Rules, ids: Ids) -> Folded:
     """Fold records and return what came of them, their rows with the labels that they have in the index."""
     tale = fold_all(turn.folding.state, records, rules, turn.trusted, turn.ear)
     if turn.ear.shared or turn.rulings:
-        return Folded([_decided(turn, ids, *row) for row in tale.rows], tale.before)
+        return tale._replace(rows=[_decided(turn, ids, *row) for row in tale.rows])
     return tale
 
 
@@ -40,50 +40,86 @@ def copied(turn: Turn, records: Sequence[Record]) -> set[int]:
 
 
 def heard(
-    turn: Turn, records: Sequence[Record], tale: Folded, skip: Collection[int], settings: Settings
-) -> list[Heard]:
-    """Return what is handed on of records, in order; those in `skip` have no rows of their own.
+    turn: Turn,
+    records: Sequence[Record],
+    times: Mapping[int, int | None],
+    told: tuple[Folded, Collection[int]],
+    settings: Settings,
+) -> list[Passage]:
+    """Return what is handed on of records: one passage, or nothing where none of them tells anything.
 
+    `times`: of each record (ms). `told`: what the fold made of them, and which of them have no rows of their own.
     Nothing above `max_class`, nor what the log's owner wants forgotten. The turn's log has not `met` them yet.
     """
-    log, last_ts, most, pause = turn.log, turn.log.last_ts, settings.max_level, settings.pause
-    session, project = log.session, log.project
-    calls = _calls(turn, tale, skip)
-    found: list[Heard] = []
-    after = [*tale.before[1:], turn.folding.state.label]
-    for record, label in zip(records, after, strict=True):
-        before, ts = last_ts, record.ts
-        if ts is not None and (before is None or ts > before):
-            last_ts = ts
-        own = calls.get(record.n)
-        if own is None:
-            if not tells(record, before, pause):
-                continue
-            own = _NONE
-        if label.level <= most:
-            found.append(Heard(record, own, label, session, project, False, before))
-            continue
-        own = [one for one in own if one[1].level <= most]
-        told = Record(record.n, ts, [], rest=record.rest)
-        found.append(Heard(told, own, label, session, project, True, before))
-    return found
+    tale, skip = told
+    log, most = turn.log, settings.max_level
+    called = [row for row in tale.rows if type(row[1]) is Called]
+    after = dict(zip(times, [*tale.before[1:], turn.folding.state.label], strict=True))
+    rests = _rests(log.last_ts, records, times, settings.pause)
+    above = None
+    if turn.folding.state.label.level > most:
+        high = (record for record in records if after[record.n].level > most)
+        above = next((one.n for one in high if one.n in rests.at or _tells(one)), None)
+    if not (called or tale.results or rests.marks or above is not None):
+        return []
+    calls = [
+        (record.n, item, times[record.n], label)
+        for record, item, label in called
+        if label.level <= most and isinstance(item, Called)
+    ]
+    if skip or turn.tomb is not None:
+        calls = [
+            one
+            for one in calls
+            if one[0] not in skip and not turn.forgotten(one[0], one[1].block, one[2])
+        ]
+    results = [
+        (n, item, times[n], rests.before.get(n), label)
+        for n, item in tale.results
+        if (label := after[n]).level <= most
+    ]
+    return [passage((log.session, log.project), calls, results, rests.marks, above)]
 
 
-def _calls(turn: Turn, tale: Folded, skip: Collection[int]) -> dict[int, Calls]:
-    """Return the calls of each record, by its number, that may be handed on."""
-    calls: dict[int, Calls] = {}
-    for record, item, label in tale.rows:
-        if type(item) is not Called:
-            continue
-        if (skip and record.n in skip) or (
-            turn.tomb is not None and turn.forgotten(record.n, item.block, record.ts)
-        ):
-            continue
-        if (own := calls.get(record.n)) is None:
-            calls[record.n] = [(item, label)]
-        else:
-            own.append((item, label))
-    return calls
+def _tells(record: Record) -> bool:
+    return any(isinstance(item, Called | Returned) for item in record.items)
+
+
+class _Rests(NamedTuple):
+    """Where a session rests; of records without a time, the newest (ms) before each."""
+
+    marks: list[Mark]
+    before: dict[int, int | None]
+
+    @property
+    def at(self) -> set[int]:
+        """Return at which records."""
+        return {mark.n for mark in self.marks}
+
+
+def _rests(
+    last: int | None, records: Sequence[Record], times: Mapping[int, int | None], pause: int
+) -> _Rests:
+    """Return where a session rests whose newest time so far was `last`, and may be quiet for `pause` ms.
+
+    Nobody knows for how long it was quiet before its first record with a call or a result.
+    """
+    rests = _Rests([], {})
+    for record, ts in zip(records, times.values(), strict=True):
+        before = last
+        if ts is None:
+            rests.before[record.n] = before
+        elif before is None:
+            last = ts
+            if record.rest is not None or _tells(record):
+                rests.marks.append(Mark(record.n, "quiet", ts))
+        elif ts > before:
+            last = ts
+            if ts - before > pause:
+                rests.marks.append(Mark(record.n, "quiet", ts))
+        if record.rest is not None:
+            rests.marks.append(Mark(record.n, record.rest, ts or before))
+    return rests
 
 
 def again(settings: Settings, key: int, known: Known) -> Iterator[Told]:
@@ -120,8 +156,9 @@ def _told(settings: Settings, turn: Turn, records: list[Record], end: int) -> To
         return None
     tale = folded(turn, records, settings.rules, settings.ids)
     turn.folding.state.trail.clear()
-    found = heard(turn, records, tale, copied(turn, records), settings)
-    turn.log.met(records)
+    times = {record.n: record.ts for record in records}
+    found = heard(turn, records, times, (tale, copied(turn, records)), settings)
+    turn.log.met(times.values())
     written = turn.log.seen.mtime_ns // 1_000_000
     return Told(turn.log.key, records[0].n, records[-1].n + 1, found, written)
 

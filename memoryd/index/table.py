@@ -16,7 +16,7 @@ from memoryd.index.identity import Marks, Seen
 from memoryd.index.kinfolk import Names, Told
 from memoryd.index.lineage import NOTHING, Heard
 from memoryd.labels import LOWEST, Label
-from memoryd.records import About, Record
+from memoryd.records import About
 from memoryd.sources.lines import Position
 
 GONE, LIVE, EXCLUDED, EXPIRED = "gone", "live", "excluded", "expired"
@@ -67,11 +67,11 @@ class Log(msgspec.Struct):
         if about.agent is not None and self.agent is None:
             self.agent = about.agent
 
-    def met(self, records: Iterable[Record]) -> None:
-        """Take records' times into account."""
-        times = [record.ts for record in records if record.ts is not None]
-        if times:
-            first, last = min(times), max(times)
+    def met(self, times: Iterable[int | None]) -> None:
+        """Take records' times (ms) into account."""
+        told = [ts for ts in times if ts is not None]
+        if told:
+            first, last = min(told), max(told)
             self.first_ts = first if self.first_ts is None else min(first, self.first_ts)
             self.last_ts = last if self.last_ts is None else max(last, self.last_ts)
 

@@ -5,7 +5,7 @@ In: nothing (values only). Out: `Turn`, which `memoryd.index.writer` works on.
 
 import msgspec
 
-from memoryd.index.heard import Heard, Told
+from memoryd.index.heard import Told
 from memoryd.index.identity import Ends
 from memoryd.index.kinfolk import Names
 from memoryd.index.listening import Ear
@@ -13,6 +13,7 @@ from memoryd.index.relabels import Ruling
 from memoryd.index.rows import Counts
 from memoryd.index.table import EXCLUDED, Folding, Log
 from memoryd.index.tombs import Tomb
+from memoryd.lessons.passage import Passage
 from memoryd.records import Record
 from memoryd.sources import LogFile
 
@@ -62,7 +63,7 @@ class Turn(msgspec.Struct):
     whole: bool = False
     more: bool = False
     """Whether the file holds more than was read: its budget ended."""
-    heard: list[Heard] | None = None
+    heard: list[Passage] | None = None
     """What is to be handed on of this turn; None: nobody listens."""
 
     def told(self) -> Told | None:

@@ -214,17 +214,24 @@ def index_records(writer: Writer, turn: Turn, records: list[Record]) -> None:
     """
     tale = folded(turn, records, writer.settings.rules, writer.ids)
     skip = copied(turn, records)
+    times = {record.n: record.ts for record in records}  # each is worked out when it is asked for
     if turn.heard is not None:
-        turn.heard += heard(turn, records, tale, skip, writer.settings)
-    turn.log.met(records)
+        turn.heard += heard(turn, records, times, (tale, skip), writer.settings)
+    turn.log.met(times.values())
     turn.counts.records += len(records)
-    rows = _kept(writer, turn, tale.rows, skip)
+    rows = _kept(writer, turn, tale.rows, times, skip)
     turn.counts.indexed += len(rows)
     writer.rows.extend(turn.log.id, rows)
     take(turn, records, tale.before, writer.settings)
 
 
-def _kept(writer: Writer, turn: Turn, rows: list[Folded], skip: Collection[int]) -> list[Row]:
+def _kept(
+    writer: Writer,
+    turn: Turn,
+    rows: list[Folded],
+    times: Mapping[int, int | None],
+    skip: Collection[int],
+) -> list[Row]:
     """Return what is added of a fold's rows, and note of which tools its calls are.
 
     Left out are those of records in `skip`, what is forgotten and, counted, what is above `max_class`.
@@ -232,7 +239,8 @@ def _kept(writer: Writer, turn: Turn, rows: list[Folded], skip: Collection[int])
     kept: list[Row] = []
     tools, most, tomb = turn.folding.tools, writer.max_level, turn.tomb
     for record, item, label in rows:
-        n, block, ts = record.n, item.block, record.ts
+        n, block = record.n, item.block
+        ts = times[n]
         gone = n in skip or (tomb is not None and tomb.covers(n, block, ts))
         told = label.level <= most and not gone
         if isinstance(item, Said):

@@ -15,7 +15,8 @@ from memoryd.labels import Label
 from memoryd.lessons import row, settings
 from memoryd.lessons.calls import DAY
 from memoryd.lessons.failure import shell_like
-from memoryd.lessons.pairing import Seen, only_looks
+from memoryd.lessons.pairing import Seen
+from memoryd.lessons.passage import only_looks
 
 WINDOW = 24 * 3_600_000
 MOST_STEPS = 4

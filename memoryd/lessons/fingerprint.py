@@ -107,14 +107,14 @@ def of_text(kind: str, text: str, project: str | None) -> str:
 
 def of_call(tool: str, args: object, project: str | None) -> str:
     """Return the fingerprint of a call: the same tool with the same arguments, limits and white space aside."""
-    return of_calls([(tool, args, project)])[0]
+    return of_calls([(tool, args)], project)[0]
 
 
-def of_calls(calls: Iterable[tuple[str, object, str | None]]) -> list[str]:
-    """Return the fingerprint of each call: its tool, its arguments, its project."""
+def of_calls(calls: Iterable[tuple[str, object]], project: str | None) -> list[str]:
+    """Return the fingerprint of each call of a project: its tool, its arguments."""
     begun: list[blake2b] = []
     given: list[bytes] = []
-    for tool, args, project in calls:
+    for tool, args in calls:
         begun.append(_of_call(tool, project).copy())
         counts = args
         if type(args) is dict and not _ASIDE.isdisjoint(args):

@@ -1,39 +1,28 @@
 """Pair calls with their results, as they stand in one log.
 
-In: a log's records with the labels that the fold gave them, in file order. Out: `Seen`, one a call that was
+In: passages of logs, in file order, with the labels that the fold gave them. Out: `Seen`, one a call that was
 answered. Pure: what waits for its result is handed back, to be stored with the log's position, so that a
-restart between call and result loses nothing and no call is seen twice. A batch at a time costs a third of a
-record at a time: secrets are looked for in all of its calls at once.
+restart between call and result loses nothing and no call is seen twice. Many passages at a time cost a third of one
+at a time: secrets are looked for in all of their calls at once.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from memoryd import redact
 from memoryd.labels import Label
-from memoryd.lessons import fingerprint
 from memoryd.lessons.failure import Outcome, shell_like, shows
-from memoryd.records import Called, Record, Returned, Said, values
+from memoryd.lessons.passage import Answer, Passage, about, clean, only_looks, passage
+from memoryd.records import Called, Record, Returned, Said
 
 OUTCOMES: dict[bool | None, Outcome] = {ok: Outcome(ok) for ok in (None, True, False)}
 WELL = OUTCOMES[True]
 MOST_SUMMARY = 200
-_MOST_READ = 4_000
 _NEAR = 500
 """Characters that hold a summary, unless most of them are blank."""
-_FLAT = frozenset((str, int, float))
-_TEXTS = frozenset((str,))
-
-Rows = Iterable[tuple[Said | Called, Label]]
-
-
-_LOOKING = frozenset(
-    "read grep glob ls list search view webfetch websearch fetch todowrite todoread task read_file "
-    "list_dir list_directory grep_search file_search codebase_search update_plan notebookread".split()
-)
 
 
 class Open(msgspec.Struct, frozen=True, gc=False):
@@ -46,47 +35,6 @@ class Open(msgspec.Struct, frozen=True, gc=False):
     fingerprint: str
     at: int | None
     label: Label
-
-
-Made = tuple[int, int, str, int | None, Label]
-"""A call as it stands in a batch, whose result may stand there too: record, block, tool, time, label."""
-
-Answer = tuple[int | Open, Returned, Label, int | None, int, str, str, str]
-"""A result that was found for a call: that call by its number in the batch, or one that had waited; the label
-after it, its time or None, the time that stands in for it; which log it is, whose, and its project."""
-
-
-class Heard(Protocol):
-    """What is heard of a record, by whoever hears it."""
-
-    @property
-    def record(self) -> Record:
-        """Return the record."""
-        ...
-
-    @property
-    def calls(self) -> Rows:
-        """Return its calls, each with the label before it."""
-        ...
-
-    @property
-    def after(self) -> Label:
-        """Return the label of its log after it."""
-        ...
-
-    @property
-    def before(self) -> int | None:
-        """Return the newest time (ms) of the records before it."""
-        ...
-
-
-class Fed(NamedTuple):
-    """The same, for whoever hears of no index."""
-
-    record: Record
-    calls: Rows
-    after: Label
-    before: int | None
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
@@ -111,44 +59,54 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return call_key(self.log, self.n, self.block)
 
 
+Found = int | tuple[int, int] | Open
+"""The call that a result answers: one of its passage by its place, one of an earlier passage of the same gathering
+by that passage's number and its place there, or one that has waited."""
+
+
+class Heard(NamedTuple):
+    """A passage of a log among others; of its answers those that answer a call, `Found` in place of an id.
+
+    `written`: where nothing tells a time, from there on (ms) the order of records stands for it.
+    """
+
+    log: str
+    passage: Passage
+    answers: list[tuple[Found, int, bool | None, msgspec.Raw | None, Label, int | None, int | None]]
+    written: int
+
+
 class Gathering:
-    """Calls of one log or of many that are looked at together; their pairings wait for `seen`."""
+    """Passages of one log or of many that are looked at together; their pairings wait for `seen`."""
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self.made: list[Made] = []
-        self.answers: list[Answer] = []
+        self.heard: list[Heard] = []
+        self.answers = 0
+        """How many calls `seen` will return."""
         self.pairings: dict[str, Pairing] = {}
-        self._given: list[str] = []
-        self._prints: list[str] = []
-
-    def take(self, calls: Sequence[tuple[Called, str]], answered: Collection[int]) -> None:
-        """Take what the newest of `made` are, each with its project, while all of it is at hand.
-
-        `answered`: those, by their place, that went well. Most of them only look: nothing ever reads what they
-        were about, so of them it is "".
-        """
-        self._prints += fingerprint.of_calls(
-            [(item.tool, item.args, project) for item, project in calls]
-        )
-        self._given += [
-            "" if n in answered and only_looks(item.tool) else _given(item.tool, item.args)
-            for n, (item, _) in enumerate(calls, len(self._given))
-        ]
 
     def seen(self) -> list[Seen]:
         """Return the calls that were answered, in the order of their answers; what waits is with its pairing."""
-        if not self.made and not self.answers:
-            return []
+        firsts = [0, *accumulate(len(one.passage.given) for one in self.heard)]
+        given = [text for one in self.heard for text in one.passage.given]
         # Secrets are masked in all at once.
-        said = [text and short(text) for text in redact.secrets_many(self._given)]
+        said = [text and short(text) for text in redact.secrets_many(given)]
+
+        def waiting(number: int, place: int) -> Open:
+            passage = self.heard[number].passage
+            n, block, _, tool, at, label = passage.made[place]
+            same = passage.prints[place]
+            return Open(n, block, clean(tool), said[firsts[number] + place], same, at, label)
+
         for pairing in self.pairings.values():
-            pairing.waiting |= {
-                clean(call): _open(self.made[at], said[at], self._prints[at])
-                for call, at in pairing.new.items()
-            }
+            for call, where in pairing.new.items():
+                pairing.waiting[clean(call)] = waiting(*where)
             pairing.new = {}
-        return [_seen(one, self.made, said, self._prints) for one in self.answers]
+        found: list[Seen] = []
+        for one, first in zip(self.heard, firsts, strict=False):
+            found += _seen(one, said[first : first + len(one.passage.given)], waiting)
+        return found
 
 
 class Pairing:
@@ -160,91 +118,88 @@ class Pairing:
         self.session = session
         self.project = project
         self.waiting: dict[str, Open] = {}
-        self.new: dict[str, int] = {}
-        """Calls of a `Gathering` that have no result yet, by their place in it."""
+        self.new: dict[str, tuple[int, int]] = {}
+        """Calls of a `Gathering` that have no result yet: the number of their passage in it, and their place there."""
         self._told = False
 
-    def place(self, session: str, project: str) -> None:
-        """Take it from the index whose log this is: what later records say of it counts no more."""
-        self.session, self.project, self._told = clean(session), clean(project), True
-
-    def feed(self, record: Record, rows: Rows, after: Label, now: int) -> list[Seen]:
+    def feed(
+        self, record: Record, rows: Iterable[tuple[Said | Called, Label]], after: Label, now: int
+    ) -> list[Seen]:
         """Return the calls that `record` answers. `rows`: the fold's; `after`: its label after the record.
 
-        `now` stands in where the log tells no time.
+        `now` stands in where the log tells no time. For whoever hears of no index.
         """
+        self.hear(record)
+        n, ts = record.n, record.ts
+        calls = [(n, item, ts, label) for item, label in rows if isinstance(item, Called)]
+        results = [(n, one, ts, now, after) for one in record.items if isinstance(one, Returned)]
         together = Gathering()
-        self.gather(together, [Fed(record, rows, after, now)])
+        self.gather(together, passage((self.session, self.project), calls, results))
         return together.seen()
 
-    def gather(self, together: Gathering, batch: Iterable[Heard], written: int = 0) -> None:
-        """Pair a batch of records into what is looked at together.
-
-        `written`: where no record tells a time, from there on the order of records stands for it.
-        """
-        together.pairings[self.log] = self
-        made, answers, new, waiting = together.made, together.answers, self.new, self.waiting
-        log, session, project = self.log, self.session, self.project
-        calls: list[tuple[Called, str]] = []
-        well: set[int] = set()
-        for heard in batch:
-            record = heard.record
-            if record.about is not None and not self._told:
-                self._hear(record)
-                session, project = self.session, self.project
-            for item, label in heard.calls:
-                if type(item) is Called and (call := item.call) is not None and not item.hosted:
-                    if waiting:
-                        waiting.pop(clean(call), None)
-                    new[call] = len(made)
-                    made.append((record.n, item.block, item.tool, record.ts, label))
-                    calls.append((item, project))
-            for one in record.items:
-                if type(one) is not Returned or (name := one.call) is None:
-                    continue
-                place = new.pop(name, None)
-                found: int | Open | None = place
-                if place is None:
-                    found = waiting.pop(clean(name), None) if waiting else None
-                elif one.ok:
-                    well.add(place)
-                if found is None:
-                    continue
-                if one.ok is None and one.told is None:
-                    continue  # answered, and nobody can say how
-                now = heard.before or written + record.n
-                answers.append((found, one, heard.after, record.ts, now, log, session, project))
-        together.take(calls, well)
-
-    def _hear(self, record: Record) -> None:
+    def hear(self, record: Record) -> None:
+        """Take whose session and project it is from the first records that tell."""
         if record.about is not None and not self._told:
             self.session = clean(record.about.session or self.session)
             self.project = clean(record.about.project or self.project)
             self._told = record.about.session is not None and record.about.project is not None
 
+    def gather(self, together: Gathering, passage: Passage, written: int = 0) -> list[Any]:
+        """Pair the next passage of the log with what is open, and add it to what is looked at together.
 
-def _seen(answer: Answer, made: Sequence[Made], said: Sequence[str], prints: Sequence[str]) -> Seen:
-    call, result, after, at, now, log, session, project = answer
-    if isinstance(call, int):
-        n, block, tool, called_at, label = made[call]
-        about, same = said[call], prints[call]
-        tool = tool if tool.isascii() else clean(tool)
-    else:
-        n, block, tool, about, same, called_at, label = msgspec.structs.astuple(call)
-    ok = result.ok
-    if ok:
+        Returns its answers that will be seen, as `Heard` has them.
+        """
+        self.session, self.project = passage.session, passage.project
+        together.pairings[self.log] = self
+        answers: list[Any] = passage.answers
+        if not passage.plain:
+            answers = [(self._found(one), *one[1:]) for one in answers]
+            answers = [one for one in answers if one[0] is not None]
+        if self.waiting or self.new:
+            for call in passage.made:
+                self._drop(call[2])
+        number = len(together.heard)
+        self.new |= {passage.made[place][2]: (number, place) for place in passage.open}
+        together.heard.append(Heard(self.log, passage, answers, written))
+        together.answers += len(answers)
+        return answers
+
+    def _found(self, answer: Answer) -> Found | None:
+        """Return which call is answered, open no longer; None where there is none, or nobody can say how it went."""
+        call, _, ok, told = answer[:4]
+        found: Found | None = call if isinstance(call, int) else self._drop(call)
+        return None if ok is None and told is None else found
+
+    def _drop(self, call: str) -> tuple[int, int] | Open | None:
+        """Take a call out of those that are open: it is answered, or another one has its id now."""
+        waited = self.waiting.pop(clean(call), None) if self.waiting else None
+        return self.new.pop(call, waited)
+
+
+def _seen(heard: Heard, said: Sequence[str], waiting: Callable[[int, int], Open]) -> Iterator[Seen]:
+    log, passage, written = heard.log, heard.passage, heard.written
+    session, project, made, prints = passage[:4]
+    for call, at_n, ok, raw, after, answered_at, before in heard.answers:
+        if type(call) is int:
+            n, block, _, tool, called_at, label = made[call]
+            given, same = said[call], prints[call]
+            tool = tool if tool.isascii() else clean(tool)
+        else:
+            one = call if isinstance(call, Open) else waiting(*cast(tuple[int, int], call))
+            n, block, tool, given, same, called_at, label = msgspec.structs.astuple(one)
         text = ""
-        about = "" if only_looks(tool) else about
-    else:
-        asked = ok is False or (shell_like(tool) and not shows(about))
-        text = told(result.told) if asked else ""
-    if at is None:
-        at = now if called_at is None else called_at
-    # Positional: these are made by the million.
-    return Seen(
-        log, n, block, session, project, tool, about, same, at, OUTCOMES[ok], text,
-        label if label == after else label.join(after),
-    )  # fmt: skip
+        if ok:
+            given = "" if only_looks(tool) else given
+        elif ok is False or (shell_like(tool) and not shows(given)):
+            text = told(raw)
+        at = called_at if answered_at is None else answered_at
+        if at is None:
+            at = before or written + at_n
+        # Positional: these are made by the million.
+        yield Seen(
+            log, n, block, session, project, tool, given, same, at, OUTCOMES[ok], text,
+            label if label == after else label.join(after),
+        )  # fmt: skip
 
 
 def call_key(log: str, n: int, block: int) -> str:
@@ -252,21 +207,9 @@ def call_key(log: str, n: int, block: int) -> str:
     return f"{log}\0{n}\0{block}"
 
 
-@lru_cache(maxsize=256)
-def only_looks(tool: str) -> bool:
-    """Say whether a tool changes nothing, so that what it was given explains no fix."""
-    return tool.lower() in _LOOKING
-
-
-def _open(made: Made, said: str, same: str) -> Open:
-    """Return a call as it waits."""
-    n, block, tool, at, label = made
-    return Open(n, block, clean(tool), said, same, at, label)
-
-
 def summary(tool: str, args: object) -> str:
     """Return what a call was about in one redacted line of at most 200 characters."""
-    return short(redact.secrets(_given(tool, args)))
+    return short(redact.secrets(about(tool, args)))
 
 
 def short(masked: str) -> str:
@@ -278,36 +221,6 @@ def short(masked: str) -> str:
     if len(line) <= MOST_SUMMARY and len(masked) > _NEAR:
         line = " ".join(masked.split())
     return clean(line if len(line) <= MOST_SUMMARY else line[: MOST_SUMMARY - 1] + "…")
-
-
-def _given(tool: str, args: object) -> str:
-    """Return what a call was given, values under telling names masked: what it runs, else every value."""
-    given = _command(args) if isinstance(args, dict) and shell_like(tool) else ""
-    if not given:
-        masked = redact.arguments(args)
-        if isinstance(masked, dict) and _TEXTS.issuperset(map(type, masked.values())):
-            given = " ".join(masked.values())
-        elif isinstance(masked, dict) and _FLAT.issuperset(map(type, masked.values())):
-            given = " ".join(map(str, masked.values()))
-        else:
-            given = " ".join(values(masked))
-    return given[:_MOST_READ]
-
-
-def _command(args: dict[str, object]) -> str:
-    """Return what a shell was told to run, without the shell itself; "" where that is not told."""
-    told = args.get("command", args.get("cmd"))
-    if isinstance(told, str):
-        return told
-    if not isinstance(told, list):
-        return ""
-    words = [str(word) for word in told]
-    return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
-
-
-def clean(text: str) -> str:
-    """Return `text` as any database can hold it: half a surrogate pair becomes a question mark."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 _any = msgspec.json.Decoder(strict=False)

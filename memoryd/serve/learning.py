@@ -28,7 +28,8 @@ from memoryd.index.table import LIVE
 from memoryd.labels import Label
 from memoryd.lessons import forget as forgetting
 from memoryd.lessons import raising, retention, settlement, store, words
-from memoryd.lessons.pairing import Pairing, Seen, clean
+from memoryd.lessons.pairing import Gathering, Pairing
+from memoryd.lessons.passage import clean
 from memoryd.serve import naming
 from memoryd.serve.naming import Place
 from memoryd.serve.quiet import Quiet
@@ -76,7 +77,7 @@ class Learner:
         for one in told:
             self._more = True
             if self.held < MOST_HELD:
-                self.held += len(one.heard)
+                self.held += one.size
                 self._queue.append(one)
             self._missed |= self.held >= MOST_HELD
 
@@ -170,7 +171,7 @@ class Learner:
             queued = [one for one in self._queue if isinstance(one, dict) or one.key not in keys]
             self._queue.clear()
             self._queue.extend(queued)
-            self.held = sum(len(one.heard) for one in queued if isinstance(one, Told))
+            self.held = sum(one.size for one in queued if isinstance(one, Told))
             self._forget()
             self._clean()
         return counts
@@ -195,7 +196,7 @@ class Learner:
                 self._again(key, known) for key, known in given.items() if self._behind(key, known)
             )
             return next(self._now, None)
-        self.held -= len(given.heard)
+        self.held -= given.size
         place = self._places.get(given.key)
         done = 0 if place is None else place.n
         if given.anew or given.excluded or given.first == done:
@@ -255,7 +256,7 @@ class Learner:
                     taken.append(told)
                     if told.key not in self._stumbled:
                         self._learn(told)
-                    size += len(told.heard)
+                    size += told.size
                     more = self._alone > 0 or size >= TOGETHER
                     told = None if more else self._take()
                 self._lesson.save()
@@ -278,7 +279,7 @@ class Learner:
             self._stumbled.add(taken[0].key)
             return
         self._queue.extendleft(reversed(taken))
-        self.held += sum(len(one.heard) for one in taken)
+        self.held += sum(one.size for one in taken)
         self._alone = len(taken) + 1
 
     def _learn(self, told: Told) -> None:
@@ -309,53 +310,33 @@ class Learner:
 
     def _feed(self, told: Told, place: Place, pairing: Pairing) -> None:
         """Hear each call that the batch answers, and let the session rest where it does."""
-        lesson, pause, written = self._lesson, self.idle_after, told.written
         if told.first < place.n:
-            lesson.end()
+            self._lesson.end()
             self._raise(told, place)
-        heard = told.heard
-        if told.first < place.n:
-            heard = [one for one in heard if one.record.n >= place.n]
-        session: str | None = None
-        project: str | None = None
-        first = 0
-        for n, one in enumerate(heard):
-            record, ts, before = one.record, one.record.ts, one.before
-            quiet = ts is not None and (before is None or ts - before > pause)
-            if quiet or one.session is not session or one.project is not project:
-                lesson.add(pairing, heard[first:n], written)
-                first, session, project = n, one.session, one.project
-                pairing.place(session, project or "")
-                if quiet and ts is not None:
-                    lesson.quiet(pairing.session, ts, pause)
-            if record.rest is not None:
-                lesson.add(pairing, heard[first : n + 1], written)
-                first = n + 1
-                now = ts or before or written + record.n
-                lesson.rest(pairing.session, now, ended=record.rest == "end")
-        lesson.add(pairing, heard[first:], written)
-        self.quiet.written(pairing.session, written)
+        for passage in told.heard:
+            new = passage.between(place.n, told.end) if told.first < place.n else passage
+            self._lesson.add(pairing, new, told.written, self.idle_after)
+        self.quiet.written(pairing.session, told.written)
 
     def _raise(self, told: Told, place: Place) -> None:
         """Raise what is known of a log's calls to the labels that a second reading gives them."""
         if told.first == 0:
             self._twice.pop(place.name, None)
         pairing = self._twice.setdefault(place.name, Pairing(place.name, place.name))
-        known = [one for one in told.heard if one.record.n < place.n]
-        seens: list[Seen] = []
-        for heard in known:
-            if heard.above:
-                raising.to(self.connection, place.name, seens)
-                # All that follows is above `max_class` as well, and so is the answer to each open call.
-                opened = {(one.n, one.block) for one in pairing.waiting.values()}
-                covers = partial(_above, heard.record.n, frozenset(opened))
-                home = self.settings.home
-                forgetting.gone(self.connection, place.name[:12], covers, home=home)
+        together, above = Gathering(), None
+        for passage in told.heard:
+            if (above := passage.above) is not None and above < place.n:
+                pairing.gather(together, passage.between(0, above))
                 break
-            pairing.place(heard.session, heard.project or "")
-            seens += pairing.feed(heard.record, heard.calls, heard.after, told.written)
-        else:
-            raising.to(self.connection, place.name, seens)
+            pairing.gather(together, passage.between(0, place.n))
+            above = None
+        raising.to(self.connection, place.name, together.seen())
+        if above is not None:
+            # All that follows is above `max_class` as well, and so is the answer to each open call.
+            opened = {(one.n, one.block) for one in pairing.waiting.values()}
+            covers = partial(_above, above, frozenset(opened))
+            home = self.settings.home
+            forgetting.gone(self.connection, place.name[:12], covers, home=home)
         if told.end >= place.n:
             self._twice.pop(place.name, None)
 

@@ -14,12 +14,10 @@ import apsw
 import msgspec
 
 from memoryd.index import Known
-from memoryd.index.heard import Heard, Told
+from memoryd.index.heard import Told
 from memoryd.lessons import calls
 from memoryd.lessons import forget as forgetting
-from memoryd.lessons.fingerprint import of_call
-from memoryd.lessons.pairing import Seen, clean
-from memoryd.records import Called
+from memoryd.lessons.pairing import Seen
 
 
 class Place(NamedTuple):
@@ -95,12 +93,10 @@ def stands(last: LastCall, told: Told) -> bool:
     """Say whether a call that was written down stands where it stood, as far as a batch can tell."""
     if not told.first <= last.n < told.end:
         return True
-    heard = next((one for one in told.heard if one.record.n == last.n), None)
-    return heard is not None and any(
-        isinstance(item, Called)
-        and item.block == last.block
-        and of_call(item.tool, item.args, clean(heard.project or "")) == last.fingerprint
-        for item in heard.record.items
+    return any(
+        call[0] == last.n and call[1] == last.block and print_ == last.fingerprint
+        for passage in told.heard
+        for call, print_ in zip(passage.made, passage.prints, strict=True)
     )
 
 
@@ -113,26 +109,22 @@ def _moved(
     connection: apsw.Connection, told: Told, logs: Callable[[], dict[int, Known]]
 ) -> str | None:
     """Return the name of the log that this one was under another path, by its first call."""
-    if (first := first_call(told)) is None:
+    passage = next((one for one in told.heard if one.made), None)
+    if passage is None:
         return None
-    heard, item = first
-    print_ = of_call(item.tool, item.args, clean(heard.project or ""))
+    n, block, *_ = passage.made[0]
     found = connection.execute(
         "SELECT log FROM call WHERE session = ? AND n = ? AND block = ? AND fingerprint = ?",
-        (clean(heard.session), heard.record.n, item.block, print_),
+        (passage.session, n, block, passage.prints[0]),
     )
     names = [str(name) for (name,) in found]
     there = logs() if names else {}
     return next((n for n in names if (key := _key(n)) is not None and key not in there), None)
 
 
-def first_call(told: Told) -> tuple[Heard, Called] | None:
-    """Return the first call of a batch by which its log is known again, and the record that it stands in."""
-    for heard in told.heard:
-        for item in heard.record.items:
-            if isinstance(item, Called) and item.call is not None and not item.hosted:
-                return heard, item
-    return None
+def speaker(told: Told) -> str | None:
+    """Return the session of the first call of a batch, by which its log is known again; None if there is none."""
+    return next((passage.session for passage in told.heard if passage.made), None)
 
 
 def _renamed(connection: apsw.Connection, old: str, new: str) -> Place:

@@ -5,16 +5,19 @@ lessons, fixes and outcomes, in that order, and how far each log is learned from
 words, for what is known costs the same for ten calls and for a thousand, and a history has a few calls a log.
 """
 
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
+from operator import itemgetter
 
 import apsw
 
-from memoryd.index.heard import Heard, Told
+from memoryd.index.heard import Told
 from memoryd.lessons import settlement
 from memoryd.lessons.observe import Failed, failures, load, save, write
-from memoryd.lessons.pairing import Gathering, Pairing, Seen, clean
+from memoryd.lessons.pairing import Gathering, Pairing, Seen
+from memoryd.lessons.passage import Mark, Passage
 from memoryd.serve import naming
 
 _MOST_PAIRINGS = 64
@@ -47,22 +50,31 @@ class Lesson:
         self._pairings[log] = pairing
         return pairing
 
-    def add(self, pairing: Pairing, heard: Sequence[Heard], written: int) -> None:
-        """Take records of the session that speaks there now; `written`: when their file was changed last (ms)."""
-        if heard:
-            pairing.gather(self._gathered, heard, written)
-            self._sessions.add(pairing.session)
+    def add(self, pairing: Pairing, passage: Passage, written: int, pause: int) -> None:
+        """Take what a log says next, and where its session rests meanwhile.
 
-    def rest(self, session: str, now: int, *, ended: bool) -> None:
-        """Let a session come to rest after what was taken so far."""
-        act = partial(rest, self._connection, session, now, ended=ended)
-        self._rests.append((len(self._gathered.answers), act))
+        `written`: when its file was changed last (ms). `pause`: for how many ms a session may be quiet.
+        """
+        before, session = self._gathered.answers, passage.session
+        answers = pairing.gather(self._gathered, passage, written)
+        for mark in passage.marks:
+            quiet = mark.rest == "quiet"
+            at = before + bisect_left(answers, mark.n + (not quiet), key=itemgetter(1))
+            if not quiet:
+                now = mark.at or written + mark.n
+                act = partial(rest, self._connection, session, now, ended=mark.rest == "end")
+                self._rests.append((at, act))
+            elif mark.at is not None and self._may_rest(passage, mark, pause):
+                act = partial(_rested, self._connection, session, mark.at, pause)
+                self._rests.append((at, act))
+        self._sessions.add(session)
 
-    def quiet(self, session: str, now: int, pause: int) -> None:
-        """Let a session rest that was quiet for longer than `pause` before `now`; many are not known yet."""
-        if session in self._sessions or _quiet(self._connection, session, now, pause):
-            act = partial(_rested, self._connection, session, now, pause)
-            self._rests.append((len(self._gathered.answers), act))
+    def _may_rest(self, passage: Passage, mark: Mark, pause: int) -> bool:
+        """Say whether a session may have been quiet for long before a mark; many are not known yet."""
+        session = passage.session
+        if session in self._sessions or passage.first < mark.n:
+            return True
+        return mark.at is not None and bool(_quiet(self._connection, session, mark.at, pause))
 
     def done(self, log: str, n: int) -> None:
         """Take note that the records of `log` before `n` are taken."""
@@ -70,8 +82,7 @@ class Lesson:
 
     def end_before(self, told: Told) -> None:
         """Learn from what was taken where it may tell what the log of `told` was called before."""
-        first = naming.first_call(told)
-        if told.anew or (first is not None and clean(first[0].session) in self._sessions):
+        if told.anew or naming.speaker(told) in self._sessions:
             self.end()
 
     def end(self) -> None:

@@ -16,6 +16,7 @@ from memoryd.index.tombs import Tomb
 from memoryd.index.trail import FORGOTTEN, take
 from memoryd.index.turn import Turn
 from memoryd.labels import Label
+from memoryd.lessons.passage import Mark
 from memoryd.records import Brought, Called, Kind, Record, Returned, Said, Unreadable
 from memoryd.rules import Rules
 
@@ -101,39 +102,58 @@ def told(records, labels, skip=(), tomb=None):
         Retelling(NOTHING),
         tomb=tomb,
     )
-    rows = [
-        (record, item, label)
-        for record, label in zip(records, labels, strict=False)
-        for item in record.items
-        if isinstance(item, Called)
-    ]
-    tale = Folded(rows, labels[:-1])
-    return list(heard(turn, records, tale, set(skip), SETTINGS))
+    rows, results = [], []
+    for record, label in zip(records, labels, strict=False):
+        rows += [(record, item, label) for item in record.items if isinstance(item, Called)]
+        results += [(record.n, item) for item in record.items if isinstance(item, Returned)]
+    tale = Folded(rows, labels[:-1], results)
+    times = {record.n: record.ts for record in records}
+    return heard(turn, records, times, (tale, set(skip)), SETTINGS)
 
 
 def answered(n, ts):
-    return Record(n, ts, [Called(0, "c", f"tool{n}", {}), Returned(1, "c")])
+    return Record(n, ts, [Called(0, f"c{n}", f"tool{n}", {}), Returned(1, f"c{n}", ok=True)])
 
 
-def test_a_record_at_max_class_is_handed_on_whole_and_one_above_it_without_its_items():
-    at, above = told([answered(0, 100), answered(1, 90)], [LOW, MOST, TOP])
-    assert (at.above, at.after, at.before, len(at.record.items)) == (False, MOST, 50, 2)
-    assert [(item.tool, label) for item, label in at.calls] == [("tool0", LOW)]
-    assert (above.above, above.after, above.before, above.record.items) == (True, TOP, 100, [])
-    assert [(item.tool, label) for item, label in above.calls] == [("tool1", MOST)]
+def calls(found):
+    return [(n, tool, label) for n, _, _, tool, _, label in found.made]
+
+
+def test_a_record_at_max_class_is_handed_on_whole_and_one_above_it_without_its_results():
+    (found,) = told([answered(0, 100), answered(1, 90)], [LOW, MOST, TOP])
+    assert calls(found) == [(0, "tool0", LOW), (1, "tool1", MOST)]
+    assert [(n, after, at) for _, n, _, _, after, at, _ in found.answers] == [(0, MOST, 100)]
+    assert (found.above, found.open) == (1, [1])
     (hidden,) = told([answered(0, 1)], [TOP, TOP])
-    assert hidden.calls == []
+    assert (hidden.made, hidden.answers, hidden.above) == ([], [], 0)
+
+
+def test_what_raises_a_log_above_max_class_counts_from_the_first_record_that_tells_something():
+    words = Record(1, 101, [Said(0, Kind.OWNER, "x")])
+    (found,) = told([answered(0, 100), words, answered(2, 102)], [LOW, LOW, TOP, TOP])
+    assert (len(found.answers), found.above) == (1, 2)
 
 
 def test_neither_copies_nor_what_is_forgotten_are_handed_on_with_their_calls():
     records = [answered(n, n) for n in range(3)]
     tomb = Tomb((Forget("codex", "/r", "a", first=2, last=2),))
-    found = told(records, [LOW] * 4, skip=[0], tomb=tomb)
-    assert [[item.tool for item, _ in one.calls] for one in found] == [[], ["tool1"], []]
+    (found,) = told(records, [LOW] * 4, skip=[0], tomb=tomb)
+    assert calls(found) == [(1, "tool1", LOW)]
+
+
+def test_a_result_without_a_time_has_the_newest_that_was_told_before_it():
+    (found,) = told([answered(0, None), answered(1, 90), answered(2, None)], [LOW] * 4)
+    assert [(at, before) for *_, at, before in found.answers] == [
+        (None, 50),
+        (90, None),
+        (None, 90),
+    ]
 
 
 def test_words_alone_are_handed_on_after_a_pause_only():
     quiet = [
         Record(n, ts, [Said(0, Kind.OWNER, "x")]) for n, ts in enumerate((1_050, 1_051, 2_052))
     ]
-    assert [one.record.n for one in told(quiet, [LOW] * 4)] == [2]
+    (found,) = told(quiet, [LOW] * 4)
+    assert found.marks == [Mark(2, "quiet", 2_052)]
+    assert told(quiet[:2], [LOW] * 3) == []

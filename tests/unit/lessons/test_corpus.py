@@ -11,7 +11,9 @@ from memoryd.fold import begin, fold
 from memoryd.lessons import codes, store
 from memoryd.lessons.failure import failed
 from memoryd.lessons.observe import load, observe, observe_many, save
-from memoryd.lessons.pairing import Fed, Gathering, Pairing
+from memoryd.lessons.pairing import Gathering, Pairing
+from memoryd.lessons.passage import passage
+from memoryd.records import Called, Returned
 from memoryd.sources import lines
 from memoryd.sources.telling import tell
 
@@ -36,7 +38,7 @@ def learn(connection, name, handle, adapter, rules, *, most=None):
         for record in batch.records:
             rows = fold(state, record, rules, trusted=False)
             if record.n < known:
-                pairing._hear(record)
+                pairing.hear(record)
                 continue
             with db.transaction(connection):
                 seen = pairing.feed(record, rows, state.label, record.ts or 0)
@@ -110,13 +112,17 @@ def test_a_batch_of_real_calls_gives_what_they_give_one_by_one(corpus, rules):
         learn(apart, name, handle, adapter, rules)
         state, pairing = begin(rules), Pairing(name, name)
         for batch in lines.read(handle, lines.Position(), adapter, log=name):
-            fed = [
-                Fed(record, fold(state, record, rules, trusted=False), state.label, record.ts or 0)
-                for record in batch.records
-            ]
+            calls, results = [], []
+            for record in batch.records:
+                pairing.hear(record)
+                n, ts, rows = record.n, record.ts, fold(state, record, rules, trusted=False)
+                calls += [(n, one, ts, label) for one, label in rows if isinstance(one, Called)]
+                back = [one for one in record.items if isinstance(one, Returned)]
+                results += [(n, one, ts, ts or 0, state.label) for one in back]
             with db.transaction(together):
                 gathering = Gathering()
-                pairing.gather(gathering, fed)
+                whose = pairing.session, pairing.project
+                pairing.gather(gathering, passage(whose, calls, results))
                 observe_many(together, gathering.seen())
         for table in ("call", "lesson", "fix", "posting", "metric"):
             same = f"SELECT * FROM {table}"

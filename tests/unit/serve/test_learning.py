@@ -111,10 +111,8 @@ def test_what_is_read_again_has_the_labels_that_the_index_gave(room: Classroom):
     heard = [one for each in told for one in each.heard]
     ((key, known),) = room.index.known().items()
     twice = [one for each in again(room.learner.settings, key, known) for one in each.heard]
-    assert [(h.record.n, h.after, h.session, h.project) for h in twice] == [
-        (h.record.n, h.after, h.session, h.project) for h in heard
-    ]
-    assert twice[-1].after == known.label
+    assert twice == heard
+    assert twice[-1].answers[-1][4] == known.label
     assert known.label.level == 2
 
 
@@ -426,12 +424,12 @@ def test_a_log_whose_label_rises_later_takes_what_it_taught_with_it(user_home: P
         room.learn(START + DAY)
         assert room.rows("SELECT DISTINCT level, untrusted FROM lesson") == [(0, 0)]
         (key,) = room.index.known()
+        (told,) = again(room.learner.settings, key, room.index.known()[key])
         heard = [
-            msgspec.structs.replace(one, after=one.after.join(Label(2, True)))
-            for told in again(room.learner.settings, key, room.index.known()[key])
+            one._replace(answers=[(*a[:4], a[4].join(Label(2, True)), *a[5:]) for a in one.answers])
             for one in told.heard
         ]
-        room.learner.hear([Told(key, 0, len(heard), heard, START)])
+        room.learner.hear([msgspec.structs.replace(told, heard=heard)])
         room.study()
         for table in ("call", "lesson", "fix"):
             assert room.rows(f"SELECT DISTINCT level, untrusted FROM {table}") == [(2, 1)], table
@@ -444,12 +442,9 @@ def test_what_rises_above_max_class_is_forgotten(user_home: Path):
         room.write("a.jsonl", Script("s1").fail().edit().good().end())
         room.learn(START + DAY)
         (key,) = room.index.known()
-        heard = [
-            msgspec.structs.replace(one, above=one.record.n > 2)
-            for told in again(room.learner.settings, key, room.index.known()[key])
-            for one in told.heard
-        ]
-        room.learner.hear([Told(key, 0, len(heard), heard, START)])
+        (told,) = again(room.learner.settings, key, room.index.known()[key])
+        heard = [one._replace(above=3) for one in told.heard]
+        room.learner.hear([msgspec.structs.replace(told, heard=heard)])
         room.study()
         assert room.rows("SELECT n FROM call WHERE n > 2") == []
 
@@ -506,9 +501,7 @@ def test_words_alone_are_not_handed_on_but_a_long_silence_before_them_is(room: C
     room.write("a.jsonl", script)
     room.read()
     told = [one for one in room.learner._queue if isinstance(one, Told)]
-    heard = [(one.record.n, one.before) for each in told for one in each.heard]
-    times = [1_000 * n + START for n in range(1, 8)]
-    assert [n for n, _ in heard] == [1, 2, 5, 6]
-    assert heard[0][1] == times[0]
-    assert heard[2][1] == times[4]
+    (heard,) = told[0].heard
+    assert [(*(call[0] for call in heard.made), *(one[1] for one in heard.answers))] == [(1, 2)]
+    assert [(mark.n, mark.rest) for mark in heard.marks] == [(5, "quiet"), (6, "end")]
     assert [(each.first, each.end) for each in told] == [(0, 7)]

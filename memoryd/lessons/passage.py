@@ -1,0 +1,196 @@
+"""What consecutive records of one log say of calls, taken while they are at hand and small enough to wait.
+
+In: the calls and results of a batch, each with its label, in file order. Out: a `Passage`: calls with what
+they were about and their fingerprints, results paired with them as far as the batch goes, and where the
+session rests. Pure, and made by whoever reads the log: a record, its arguments and its line are let go with the
+batch, instead of being kept, and fetched from memory again, until somebody learns from them.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from memoryd import redact
+from memoryd.labels import Label
+from memoryd.lessons import fingerprint
+from memoryd.lessons.failure import shell_like
+from memoryd.records import Called, Returned, values
+
+_MOST_READ = 4_000
+_FLAT = frozenset((str, int, float))
+_TEXTS = frozenset((str,))
+_LOOKING = frozenset(
+    "read grep glob ls list search view webfetch websearch fetch todowrite todoread task read_file "
+    "list_dir list_directory grep_search file_search codebase_search update_plan notebookread".split()
+)
+_ANSWERED = -1
+
+Call = tuple[int, Called, int | None, Label]
+"""A call as it is read: record, item, time (ms), the label before it."""
+
+Result = tuple[int, Returned, int | None, int | None, Label]
+"""A result as it is read: record, item, time (ms), the newest time before it, the label of its log after its record."""
+
+
+Made = tuple[int, int, str, str, int | None, Label]
+"""A call that may be answered: record, block, id, tool, time (ms), the label before it."""
+
+Answer = tuple[int | str, int, bool | None, msgspec.Raw | None, Label, int | None, int | None]
+"""A result: its call, by place in the passage, or by id where that stands before the passage; its record; whether it
+went well, and what was told where it did not; the label after its record, its time (ms), the newest before it."""
+
+
+class Mark(NamedTuple):
+    """A record at which the session rests: after it (``idle``, ``end``), or before it as it was ``quiet`` for long.
+
+    `at`: the newest time (ms) that the log tells by then.
+    """
+
+    n: int
+    rest: str
+    at: int | None
+
+
+class Passage(NamedTuple):
+    """Calls, results and rests of consecutive records of one session and project.
+
+    `given` is what each call was about, secrets and all, "" where nothing ever reads it; `prints` are their
+    fingerprints, `open` the places of those that no result here answers. `plain`: all results are of calls of this
+    passage, and tell how those went. `above`: the record from which on the log is above what may be handed on.
+    """
+
+    session: str
+    project: str
+    made: list[Made]
+    prints: list[str]
+    given: list[str]
+    answers: list[Answer]
+    open: list[int]
+    plain: bool
+    marks: list[Mark]
+    above: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Return about how much there is to learn from."""
+        return len(self.made) + len(self.answers) + len(self.marks)
+
+    @property
+    def first(self) -> int:
+        """Return the first record of which anything is told."""
+        places = [call[0] for call in self.made[:1]] + [one[1] for one in self.answers[:1]]
+        return min(places + [mark.n for mark in self.marks[:1]])
+
+    def between(self, first: int, end: int) -> "Passage":
+        """Return what its records from `first` to `end` (exclusive) say."""
+        places = [at for at, call in enumerate(self.made) if first <= call[0] < end]
+        moved = {at: now for now, at in enumerate(places)}
+
+        def told(call: int | str) -> int | str:
+            return call if isinstance(call, str) else moved.get(call, self.made[call][2])
+
+        answers = [(told(one[0]), *one[1:]) for one in self.answers if first <= one[1] < end]
+        answered = {one[0] for one in answers}
+        last = {self.made[at][2]: now for at, now in moved.items()}
+        return self._replace(
+            made=[self.made[at] for at in places],
+            prints=[self.prints[at] for at in places],
+            given=[self.given[at] for at in places],
+            answers=answers,
+            plain=self.plain and not any(type(one[0]) is str for one in answers),
+            open=[now for now in last.values() if now not in answered],
+            marks=[mark for mark in self.marks if first <= mark.n < end],
+        )
+
+
+def passage(
+    whose: tuple[str, str | None],
+    calls: Iterable[Call],
+    results: Iterable[Result],
+    marks: Sequence[Mark] = (),
+    above: int | None = None,
+) -> Passage:
+    """Return what records of a session and a project (`whose`) say; a record's calls come before its results."""
+    session, project = clean(whose[0]), clean(whose[1] or "")
+    made: list[Made] = []
+    answers: list[Answer] = []
+    items: list[Called] = []
+    places: dict[str, int] = {}
+    well: set[int] = set()
+    plain = True
+    line = iter(calls)
+    call = next(line, None)
+    for n, result, at, before, after in results:
+        while call is not None and call[0] <= n:
+            _make(call, made, items, places)
+            call = next(line, None)
+        if (name := result.call) is None or (place := places.get(name)) == _ANSWERED:
+            continue
+        ok, told = result.ok, result.told
+        if place is None:
+            plain = False
+            answers.append((name, n, ok, None if ok else told, after, at, before))
+            continue
+        places[name] = _ANSWERED
+        if ok:
+            well.add(place)
+            answers.append((place, n, ok, None, after, at, before))
+        else:
+            plain = plain and (ok is False or told is not None)
+            answers.append((place, n, ok, told, after, at, before))
+    while call is not None:
+        _make(call, made, items, places)
+        call = next(line, None)
+    prints = fingerprint.of_calls([(item.tool, item.args) for item in items], project)
+    given = [
+        "" if place in well and only_looks(item.tool) else about(item.tool, item.args)
+        for place, item in enumerate(items)
+    ]
+    still = [place for place in places.values() if place != _ANSWERED]
+    return Passage(session, project, made, prints, given, answers, still, plain, list(marks), above)
+
+
+def _make(call: Call, made: list[Made], items: list[Called], places: dict[str, int]) -> None:
+    n, item, at, label = call
+    if (name := item.call) is not None and not item.hosted:
+        places[name] = len(made)
+        made.append((n, item.block, name, item.tool, at, label))
+        items.append(item)
+
+
+@lru_cache(maxsize=256)
+def only_looks(tool: str) -> bool:
+    """Say whether a tool changes nothing, so that what it was given explains no fix."""
+    return tool.lower() in _LOOKING
+
+
+def about(tool: str, args: object) -> str:
+    """Return what a call was given, values under telling names masked: what it runs, else every value."""
+    given = _command(args) if isinstance(args, dict) and shell_like(tool) else ""
+    if not given:
+        masked = redact.arguments(args)
+        if isinstance(masked, dict) and _TEXTS.issuperset(map(type, masked.values())):
+            given = " ".join(masked.values())
+        elif isinstance(masked, dict) and _FLAT.issuperset(map(type, masked.values())):
+            given = " ".join(map(str, masked.values()))
+        else:
+            given = " ".join(values(masked))
+    return given[:_MOST_READ]
+
+
+def _command(args: dict[str, object]) -> str:
+    """Return what a shell was told to run, without the shell itself; "" where that is not told."""
+    told = args.get("command", args.get("cmd"))
+    if isinstance(told, str):
+        return told
+    if not isinstance(told, list):
+        return ""
+    words = [str(word) for word in told]
+    return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
+
+
+def clean(text: str) -> str:
+    """Return `text` as any database can hold it: half a surrogate pair becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
