@@ -111,8 +111,13 @@ _NAMING = (
 _PLACED = re.compile(r"[\w./\\-]+\.[a-z]{1,5}(?::\d+(?::\d+)?:|\(\d+,\d+\):) ")
 """A line that begins with a place in a file, as compilers and linters write."""
 _ZERO = re.compile(r"\b(?:0|no) (?:errors?|failures?|failed)\b", re.IGNORECASE)
-_ZERO_WORDS = ("0 error", "no error", "0 fa", "no fa")
-"""What such a line holds at the least: to look for them costs a hundredth of the pattern in a long line."""
+_ZERO_WORDS = tuple(
+    f"{none} {what}" for none in ("0", "no") for what in ("error", "fail", "fa\u0131l")
+)
+"""What such a line holds at the least: to look for them costs a hundredth of the pattern in a long line.
+
+To a pattern that minds no case, an i without its dot is an i.
+"""
 _WRAPPING = re.compile(
     r"^(?:Traceback \(most recent call last\):|Output:|ERRORS:"
     r"|<?(?:Error: )?(?:Command |Process )?(?:exited with |failed with |failed )?"

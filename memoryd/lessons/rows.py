@@ -5,12 +5,13 @@ quarters of what that costs.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import apsw
 
 Value = str | float | None
 _TOGETHER = 32
-"""From there on a statement takes longer to prepare and to bind than it saves."""
+"""With more, a statement takes longer to prepare and to bind than it saves."""
 
 
 def insert(connection: apsw.Connection, into: str, width: int, values: Sequence[Value]) -> None:
@@ -18,14 +19,15 @@ def insert(connection: apsw.Connection, into: str, width: int, values: Sequence[
 
     `into`: the statement as far as VALUES; `width`: the columns of a row. Raises: apsw.ConstraintError.
     """
+    whole = len(values) - len(values) % (width * _TOGETHER)
+    for first, end, size in ((0, whole, _TOGETHER), (whole, len(values), 1)):
+        if first < end:
+            step = width * size
+            bound = [values[at : at + step] for at in range(first, end, step)]
+            connection.executemany(_statement(into, width, size), bound)
+
+
+@cache
+def _statement(into: str, width: int, size: int) -> str:
     row = f"({','.join('?' * width)})"
-    step = width * _TOGETHER
-    whole = len(values) - len(values) % step
-    connection.executemany(
-        f"{into} VALUES {','.join([row] * _TOGETHER)}",
-        [values[at : at + step] for at in range(0, whole, step)],
-    )
-    connection.executemany(
-        f"{into} VALUES {row}",
-        [values[at : at + width] for at in range(whole, len(values), width)],
-    )
+    return f"{into} VALUES {','.join([row] * size)}"
