@@ -40,6 +40,7 @@ _MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("tmp", re.compile(r"\btmp[\w-]*\d[\w-]*\b|\btmp[a-z0-9_]{6,}\b"), "<temp>"),
 )  # fmt: skip
 _DIGIT = re.compile(r"\d")
+_DIGITS = "0123456789"
 _CODE = re.compile(
     r"\b(?:[a-z]{1,6}\d{2,6}|errno \d+|exit (?:code|status)[: ]+\d+|http[ /]?\d{3})\b"
 )
@@ -58,7 +59,7 @@ def plain(text: str) -> str:
 def normal(text: str) -> str:
     """Return the part of an error's text that two runs of the same failure share."""
     folded = plain(text).lower()
-    digits = _DIGIT.search(folded) is not None
+    digits = _holds_digit(folded)
     if digits:
         folded = _PLACE.sub(r"\1", folded)
     for needle, pattern, mark in _MARKS:
@@ -68,7 +69,16 @@ def normal(text: str) -> str:
         folded = _keep_codes(folded)
     if "'" in folded or '"' in folded or "`" in folded:
         folded = _QUOTED.sub(_quoted, folded)
-    return " ".join(folded.split())
+    # Of what is printable only a blank is white space, and nearly every line has them one at a time.
+    apart = not folded.isprintable() or "  " in folded or folded[:1] == " " or folded[-1:] == " "
+    return " ".join(folded.split()) if apart else folded
+
+
+def _holds_digit(text: str) -> bool:
+    """Say whether a text holds a digit of any script: most lines hold none, and a pattern tells that slowly."""
+    if any(map(text.__contains__, _DIGITS)):
+        return True
+    return not text.isascii() and _DIGIT.search(text) is not None
 
 
 def _extension(found: re.Match[str]) -> str:

@@ -5,14 +5,13 @@ In: a connection. Out: `Lesson`. Nothing else maps a row, so that confidence nev
 
 import hashlib
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import apsw
 import msgspec
 
 from memoryd.labels import Label
-from memoryd.lessons import words
+from memoryd.lessons import rows, words
 from memoryd.lessons.confidence import confidence
 from memoryd.lessons.reader import Reader
 
@@ -20,7 +19,7 @@ TYPES = ("error", "pattern", "decision", "context", "rule", "solution")
 STALE_AFTER = 3
 
 
-class Lesson(msgspec.Struct, frozen=True, kw_only=True):
+class Lesson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One lesson. Times in milliseconds since 1970 UTC; `project` "" is no project in particular."""
 
     row: int = 0
@@ -76,8 +75,12 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 COLUMNS = Lesson.__struct_fields__
 _SELECT = "SELECT " + ", ".join(f"lesson.{name}" for name in COLUMNS) + " FROM lesson "
 _INSERT = f"INSERT INTO lesson({', '.join((*COLUMNS[1:], 'words'))}) VALUES ({', '.join('?' * len(COLUMNS))})"
-_INSERT_AT = f"INSERT INTO lesson({', '.join((*COLUMNS, 'words'))}) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
-_given = attrgetter(*COLUMNS[1:])
+_INTO = f"INSERT INTO lesson({', '.join((*COLUMNS, 'words'))})"
+
+
+def _given(lesson: Lesson) -> tuple[Any, ...]:
+    """Return the columns of a lesson, but for its row."""
+    return msgspec.structs.astuple(lesson)[1:]
 
 
 def of(values: tuple[Any, ...]) -> Lesson:
@@ -131,13 +134,10 @@ def insert_many(connection: apsw.Connection, lessons: Sequence[Lesson]) -> None:
         for row, one in enumerate(lessons, first)
     ]
     lengths = words.put_many(connection, places)
-    connection.executemany(
-        _INSERT_AT,
-        [
-            (row, *_given(one), length)
-            for (row, _, _), one, length in zip(places, lessons, lengths, strict=True)
-        ],
-    )
+    values: list[rows.Value] = []
+    for (row, _, _), one, length in zip(places, lessons, lengths, strict=True):
+        values += row, *_given(one), length
+    rows.insert(connection, _INTO, len(COLUMNS) + 1, values)
 
 
 def insert(connection: apsw.Connection, lesson: Lesson) -> Lesson:

@@ -7,14 +7,15 @@ and "failing" are one, and `src/main.ts` is three. The score is BM25 (Robertson 
 log(1 + (N - df + 0.5) / (df + 0.5)), which stays above 0 and tells rare from common with five lessons too.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from math import log
-from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import apsw
 
+from memoryd.lessons import rows
 from memoryd.lessons.reader import Reader
 
 _K1, _B = 1.2, 0.75
@@ -38,23 +39,25 @@ _COMMON_FROM, _MOST_COMMON = 50, 1_000
 one in more than a thousand: that is as far as anybody counts."""
 
 
-_term = itemgetter(0)
-_SHARED: dict[str, Counter[str]] = {}
-"""Lines that many lessons end with, and their stems: suggestions."""
-_MOST_SHARED, _MOST_LINES = 200, 500
-
 Place = tuple[str, int, int]
 """Where postings lie: project, level, untrusted."""
 
 
 def tokens(connection: apsw.Connection, text: str) -> list[str]:
     """Return the stems of `text`, in order, stop words included."""
+    return _stemmer(connection)(text)
+
+
+def _stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
+    """Return what tells the stems of a text; to ask SQLite for it costs as much as a short text."""
     tokenize = connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
-    content = text.encode("utf-8", "replace")
-    found = tokenize(
-        content, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
-    )
-    return [str(one) for one in found]
+
+    def stems(text: str) -> list[str]:
+        content, why = text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT
+        found = tokenize(content, why, None, include_offsets=False, include_colocated=False)
+        return cast("list[str]", found)  # without places and others beside it, a word is a string
+
+    return stems
 
 
 def query_terms(connection: apsw.Connection, text: str) -> list[str]:
@@ -132,13 +135,10 @@ def write_missing(connection: apsw.Connection) -> int:
 
 
 def put_many(connection: apsw.Connection, lessons: Sequence[tuple[int, str, Place]]) -> list[int]:
-    """Write the postings of lessons that have none, by row, text and place; return the length of each text.
-
-    They are written nearly in the order in which they lie: a word at a time over many lessons costs half of a lesson
-    at a time.
-    """
-    counts = [_counts(connection, content) for _, content, _ in lessons]
-    lengths = [max(1, sum(one.values())) for one in counts]
+    """Write the postings of lessons that have none, by row, text and place; return the length of each text."""
+    tokenize = _stemmer(connection)
+    stems = [tokenize(content) for _, content, _ in lessons]
+    lengths = [len(one) or 1 for one in stems]
     sums: dict[Place, tuple[int, int]] = {}
     for (_, _, place), length in zip(lessons, lengths, strict=True):
         number, words = sums.get(place, (0, 0))
@@ -146,27 +146,27 @@ def put_many(connection: apsw.Connection, lessons: Sequence[tuple[int, str, Plac
     parts = {
         place: _part(connection, place, words, number) for place, (number, words) in sums.items()
     }
-    postings: list[tuple[str, int, int, int, int]] = []
-    for (row, _, place), found, length in zip(lessons, counts, lengths, strict=True):
-        part = parts[place]
-        postings += [(t, part, row, n, length) for t, n in found.items() if t not in _UNASKED]
-    postings.sort(key=_term)
-    connection.executemany("INSERT INTO posting VALUES (?, ?, ?, ?, ?)", postings)
+    places = [(row, parts[place]) for row, _, place in lessons]
+    rows.insert(connection, "INSERT INTO posting", 5, _columns(stems, places))
     return lengths
 
 
-def _counts(connection: apsw.Connection, content: str) -> dict[str, int]:
-    """Return the same as `counted`; the last line of an observed lesson is one of a few hundred."""
-    head, _, last = content.rpartition("\n")
-    if not head or len(last) > _MOST_SHARED:
-        return counted(connection, content)
-    if (shared := _SHARED.get(last)) is None:
-        if len(_SHARED) >= _MOST_LINES:
-            _SHARED.clear()
-        shared = _SHARED[last] = counted(connection, last)
-    counts = shared.copy()
-    counts.update(tokens(connection, head))
-    return counts
+def _columns(stems: Sequence[Sequence[str]], places: Sequence[tuple[int, int]]) -> list[Any]:
+    """Return the postings of lessons by the stems of each, its row and its part; one's columns after the other's.
+
+    They come nearly in the order in which they lie: to write a word at a time over many lessons costs half of a
+    lesson at a time.
+    """
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for one, (row, part) in zip(stems, places, strict=True):
+        length = len(one)
+        for term in one:
+            told = found[term]
+            if told and told[-3] == row:
+                told[-2] += 1  # the count of the lesson's own posting, which stands last
+            else:
+                told += term, part, row, 1, length
+    return [*chain.from_iterable(map(found.__getitem__, sorted(found.keys() - _UNASKED)))]
 
 
 def erase(connection: apsw.Connection, row: int) -> None:
@@ -279,11 +279,11 @@ def outside(
     where = _in(others)
     found: dict[int, None] = {}
     for term in dict.fromkeys(terms):
-        rows = connection.execute(
+        held = connection.execute(
             f"SELECT lesson FROM posting WHERE term = ? AND {where} ORDER BY lesson DESC LIMIT ?",
             (term, _MOST_OUTSIDE - len(found)),
         )
-        found |= {int(row): None for (row,) in rows}
+        found |= {int(row): None for (row,) in held}
         if len(found) >= _MOST_OUTSIDE:
             break
     return list(found)

@@ -1,17 +1,19 @@
 """What must hold for lessons whatever happened before: trace predicts, hidden rows move nothing, order is all one."""
 
 import random
+import re
 from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memoryd.errors import MemorydError
 from memoryd.labels import Label
 from memoryd.lessons import ledger, proposals, retrospective, tools
 from memoryd.lessons.confidence import confidence
+from memoryd.lessons.failure import Outcome, describe
 from memoryd.lessons.fingerprint import normal
 from memoryd.lessons.observe import observe, observe_many
 from memoryd.lessons.pairing import Seen
@@ -214,7 +216,40 @@ def test_calls_of_many_logs_that_are_observed_at_once_teach_what_each_teaches_al
 def test_normalising_what_is_normal_keeps_it_and_never_fails(text):
     once = normal(text)
     assert isinstance(once, str)
-    assert "\n" not in once
+    assert once == " ".join(once.split())
+
+
+@given(
+    st.lists(
+        st.sampled_from([*"aB ", "  ", "\xa0", "\u2003", "\t", "\x1f", "\x85", "é"]), max_size=9
+    )
+)
+def test_white_space_of_any_kind_tells_no_two_errors_apart(pieces):
+    text = "".join(pieces)
+    assert normal(text) == " ".join(text.lower().split())
+
+
+@pytest.mark.parametrize("digit", ["7", "\u0667", "\uff17"])
+def test_a_number_is_one_in_any_script(digit):
+    assert normal(f"héap of {digit} too many") == "héap of <n> too many"
+
+
+@example(["no", " ", "Fa\u0131led", " ", "fatal"])
+@example(["0", " ", "failure"])
+@example(["0", " ", "ERRORS"])
+@example(["No", " ", "error"])
+@example(["x0", " ", "ERRORS"])
+@given(
+    st.lists(
+        st.sampled_from(["0", "no", "No", "10", "x0", " ", " ", "error", "ERRORS", "failed", "Fa\u0131led",
+                         "failure", "fatal", "s"]), min_size=1, max_size=6)
+)  # fmt: skip
+def test_a_line_that_counts_none_names_nothing(pieces):
+    line = "".join(pieces)
+    told = describe("bash", Outcome(False), f"{line}\nfatal: it is this")
+    none = re.search(r"\b(?:0|no) (?:errors?|failures?|failed)\b", line.lower(), re.IGNORECASE)
+    words = any(word in line.lower() for word in ("error", "fail", "fatal"))
+    assert (line.strip() in told.lines) is (none is None and words)
 
 
 @given(*[st.integers(0, 50)] * 4)
