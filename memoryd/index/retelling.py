@@ -18,7 +18,7 @@ from memoryd.index.settings import Settings
 from memoryd.index.table import Folding, Log, session_of
 from memoryd.index.turn import Turn
 from memoryd.labels import LOWEST, Label
-from memoryd.lessons.passage import Mark, Passage, passage
+from memoryd.lessons.passage import Around, Mark, Passage, passage
 from memoryd.records import Called, Record, Returned, Said
 from memoryd.rules import Rules
 from memoryd.sources import ADAPTERS, LogFile, lines
@@ -62,23 +62,21 @@ def heard(
         above = next((one.n for one in high if one.n in rests.at or _tells(one)), None)
     if not (called or tale.results or rests.marks or above is not None):
         return []
-    calls = [
-        (record.n, item, times[record.n], label)
-        for record, item, label in called
-        if label.level <= most and isinstance(item, Called)
-    ]
+    results = tale.results
+    if turn.folding.state.label.level > most:
+        called = [row for row in called if row[2].level <= most]
+        results = [one for one in results if after[one[0]].level <= most]
     if skip or turn.tomb is not None:
-        calls = [
-            one
-            for one in calls
-            if one[0] not in skip and not turn.forgotten(one[0], one[1].block, one[2])
+        called = [
+            row for row in called if row[0].n not in skip and not _forgotten(turn, row, times)
         ]
-    results = [
-        (n, item, times[n], rests.before.get(n), label)
-        for n, item in tale.results
-        if (label := after[n]).level <= most
-    ]
-    return [passage((log.session, log.project), calls, results, rests.marks, above)]
+    around = Around(times, after, rests.before)
+    return [passage((log.session, log.project), called, results, around, (rests.marks, above))]
+
+
+def _forgotten(turn: Turn, row: Row, times: Mapping[int, int | None]) -> bool:
+    n = row[0].n
+    return turn.forgotten(n, row[1].block, times[n])
 
 
 def _tells(record: Record) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from memoryd import redact
 from memoryd.labels import Label
 from memoryd.lessons.failure import Outcome, shell_like, shows
-from memoryd.lessons.passage import Answer, Passage, about, clean, only_looks, passage
+from memoryd.lessons.passage import Answer, Around, Passage, about, clean, only_looks, passage
 from memoryd.records import Called, Record, Returned, Said
 
 OUTCOMES: dict[bool | None, Outcome] = {ok: Outcome(ok) for ok in (None, True, False)}
@@ -130,11 +130,12 @@ class Pairing:
         `now` stands in where the log tells no time. For whoever hears of no index.
         """
         self.hear(record)
-        n, ts = record.n, record.ts
-        calls = [(n, item, ts, label) for item, label in rows if isinstance(item, Called)]
-        results = [(n, one, ts, now, after) for one in record.items if isinstance(one, Returned)]
+        n = record.n
+        calls = [(record, item, label) for item, label in rows]
+        results = [(n, one) for one in record.items if isinstance(one, Returned)]
+        around = Around({n: record.ts}, {n: after}, {n: now})
         together = Gathering()
-        self.gather(together, passage((self.session, self.project), calls, results))
+        self.gather(together, passage((self.session, self.project), calls, results, around))
         return together.seen()
 
     def hear(self, record: Record) -> None:

@@ -6,8 +6,10 @@ session rests. Pure, and made by whoever reads the log: a record, its arguments 
 batch, instead of being kept, and fetched from memory again, until somebody learns from them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
+from sys import maxsize
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +18,7 @@ from memoryd import redact
 from memoryd.labels import Label
 from memoryd.lessons import fingerprint
 from memoryd.lessons.failure import shell_like
-from memoryd.records import Called, Returned, values
+from memoryd.records import Called, Record, Returned, Said, values
 
 _MOST_READ = 4_000
 _FLAT = frozenset((str, int, float))
@@ -26,12 +28,22 @@ _LOOKING = frozenset(
     "list_dir list_directory grep_search file_search codebase_search update_plan notebookread".split()
 )
 _ANSWERED = -1
+_LAST = ((maxsize, Returned(0, None)),)
+"""Ends the results, so that the calls after the last of them are taken too."""
 
-Call = tuple[int, Called, int | None, Label]
-"""A call as it is read: record, item, time (ms), the label before it."""
+Call = tuple[Record, Said | Called, Label]
+"""A call as the fold gives it: its record, the item, the label before it."""
 
-Result = tuple[int, Returned, int | None, int | None, Label]
-"""A result as it is read: record, item, time (ms), the newest time before it, the label of its log after its record."""
+
+class Around(NamedTuple):
+    """What stands around calls and results: of each record its time (ms) and the label after it.
+
+    `before`: of records without a time, the newest before each, where that is told.
+    """
+
+    times: Mapping[int, int | None]
+    after: Mapping[int, Label]
+    before: Mapping[int, int | None] = {}
 
 
 Made = tuple[int, int, str, str, int | None, Label]
@@ -108,56 +120,51 @@ class Passage(NamedTuple):
 def passage(
     whose: tuple[str, str | None],
     calls: Iterable[Call],
-    results: Iterable[Result],
-    marks: Sequence[Mark] = (),
-    above: int | None = None,
+    results: Iterable[tuple[int, Returned]],
+    around: Around,
+    rests: tuple[Sequence[Mark], int | None] = ((), None),
 ) -> Passage:
-    """Return what records of a session and a project (`whose`) say; a record's calls come before its results."""
+    """Return what records of a session and a project (`whose`) say: calls, and results each with its record's number.
+
+    A record's calls come before its results. `rests`: where the session rests, and from where on it is `above`.
+    """
     session, project = clean(whose[0]), clean(whose[1] or "")
+    times, after, before = around
     made: list[Made] = []
     answers: list[Answer] = []
-    items: list[Called] = []
+    asked: list[tuple[str, object]] = []
     places: dict[str, int] = {}
     well: set[int] = set()
     plain = True
     line = iter(calls)
     call = next(line, None)
-    for n, result, at, before, after in results:
-        while call is not None and call[0] <= n:
-            _make(call, made, items, places)
+    for n, result in chain(results, _LAST):
+        while call is not None and (at := call[0].n) <= n:
+            item, label = call[1:]
+            if type(item) is Called and (name := item.call) is not None and not item.hosted:
+                places[name] = len(made)
+                made.append((at, item.block, name, item.tool, times[at], label))
+                asked.append((item.tool, item.args))
             call = next(line, None)
         if (name := result.call) is None or (place := places.get(name)) == _ANSWERED:
             continue
         ok, told = result.ok, result.told
-        if place is None:
-            plain = False
-            answers.append((name, n, ok, None if ok else told, after, at, before))
-            continue
-        places[name] = _ANSWERED
-        if ok:
-            well.add(place)
-            answers.append((place, n, ok, None, after, at, before))
-        else:
-            plain = plain and (ok is False or told is not None)
-            answers.append((place, n, ok, told, after, at, before))
-    while call is not None:
-        _make(call, made, items, places)
-        call = next(line, None)
-    prints = fingerprint.of_calls([(item.tool, item.args) for item in items], project)
+        if place is not None:
+            places[name] = _ANSWERED
+            if ok:
+                well.add(place)
+        plain = plain and place is not None and (ok is not None or told is not None)
+        found = name if place is None else place
+        answers.append((found, n, ok, None if ok else told, after[n], times[n], before.get(n)))
     given = [
-        "" if place in well and only_looks(item.tool) else about(item.tool, item.args)
-        for place, item in enumerate(items)
+        "" if place in well and only_looks(tool) else about(tool, args)
+        for place, (tool, args) in enumerate(asked)
     ]
+    prints = fingerprint.of_calls(asked, project)
     still = [place for place in places.values() if place != _ANSWERED]
-    return Passage(session, project, made, prints, given, answers, still, plain, list(marks), above)
-
-
-def _make(call: Call, made: list[Made], items: list[Called], places: dict[str, int]) -> None:
-    n, item, at, label = call
-    if (name := item.call) is not None and not item.hosted:
-        places[name] = len(made)
-        made.append((n, item.block, name, item.tool, at, label))
-        items.append(item)
+    return Passage(
+        session, project, made, prints, given, answers, still, plain, [*rests[0]], rests[1]
+    )
 
 
 @lru_cache(maxsize=256)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from memoryd.labels import Label
 from memoryd.lessons.pairing import Gathering, Pairing
-from memoryd.lessons.passage import passage
-from memoryd.records import Called, Returned
+from memoryd.lessons.passage import Around, passage
+from memoryd.records import Called, Record, Returned
 
 PLAIN, RAISED = Label(0, False), Label(2, True)
 TOOLS = ("Bash", "Read", "Edit")
@@ -46,19 +46,21 @@ def walk(records):
 
 def passages(records, cuts):
     """Return the passages of records that begin at 0 and at each cut."""
-    calls, results, newest = [], [], None
+    calls, results, newest, times, after, before = [], [], None, {}, {}, {}
     for n, (items, at, raised) in enumerate(records):
-        after = RAISED if raised else PLAIN
-        calls += [(n, item, at, PLAIN) for item in items if isinstance(item, Called)]
-        results += [(n, one, at, newest, after) for one in items if isinstance(one, Returned)]
+        times[n], after[n], before[n] = at, RAISED if raised else PLAIN, newest
+        whose = Record(n, at, items)
+        calls += [(whose, item, PLAIN) for item in items if isinstance(item, Called)]
+        results += [(n, one) for one in items if isinstance(one, Returned)]
         if at is not None and (newest is None or at > newest):
             newest = at
     bounds = [0, *sorted(cuts), len(records)]
     return [
         passage(
             ("s", "/p"),
-            [call for call in calls if first <= call[0] < end],
+            [call for call in calls if first <= call[0].n < end],
             [result for result in results if first <= result[0] < end],
+            Around(times, after, before),
         )
         for first, end in pairwise(bounds)
     ]

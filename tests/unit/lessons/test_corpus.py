@@ -12,8 +12,8 @@ from memoryd.lessons import codes, store
 from memoryd.lessons.failure import failed
 from memoryd.lessons.observe import load, observe, observe_many, save
 from memoryd.lessons.pairing import Gathering, Pairing
-from memoryd.lessons.passage import passage
-from memoryd.records import Called, Returned
+from memoryd.lessons.passage import Around, passage
+from memoryd.records import Returned
 from memoryd.sources import lines
 from memoryd.sources.telling import tell
 
@@ -112,17 +112,17 @@ def test_a_batch_of_real_calls_gives_what_they_give_one_by_one(corpus, rules):
         learn(apart, name, handle, adapter, rules)
         state, pairing = begin(rules), Pairing(name, name)
         for batch in lines.read(handle, lines.Position(), adapter, log=name):
-            calls, results = [], []
+            calls, results, times, after = [], [], {}, {}
             for record in batch.records:
                 pairing.hear(record)
-                n, ts, rows = record.n, record.ts, fold(state, record, rules, trusted=False)
-                calls += [(n, one, ts, label) for one, label in rows if isinstance(one, Called)]
-                back = [one for one in record.items if isinstance(one, Returned)]
-                results += [(n, one, ts, ts or 0, state.label) for one in back]
+                rows = fold(state, record, rules, trusted=False)
+                times[record.n], after[record.n] = record.ts or 0, state.label
+                calls += [(record, *row) for row in rows]
+                results += [(record.n, one) for one in record.items if isinstance(one, Returned)]
             with db.transaction(together):
                 gathering = Gathering()
                 whose = pairing.session, pairing.project
-                pairing.gather(gathering, passage(whose, calls, results))
+                pairing.gather(gathering, passage(whose, calls, results, Around(times, after)))
                 observe_many(together, gathering.seen())
         for table in ("call", "lesson", "fix", "posting", "metric"):
             same = f"SELECT * FROM {table}"
