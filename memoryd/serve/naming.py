@@ -116,10 +116,13 @@ def _moved(
     if (first := first_call(told)) is None:
         return None
     heard, item = first
+    session = clean(heard.session)
+    if not calls.of_session(connection, session):
+        return None  # nearly always: a new log is of a new session
     print_ = of_call(item.tool, item.args, clean(heard.project or ""))
     found = connection.execute(
         "SELECT log FROM call WHERE session = ? AND n = ? AND block = ? AND fingerprint = ?",
-        (clean(heard.session), heard.record.n, item.block, print_),
+        (session, heard.record.n, item.block, print_),
     )
     names = [str(name) for (name,) in found]
     there = logs() if names else {}
