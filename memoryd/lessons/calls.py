@@ -72,6 +72,16 @@ def at(connection: apsw.Connection, log: str, n: int, block: int) -> str | None:
     return None if found is None else str(found)
 
 
+def of_session(connection: apsw.Connection, session: str) -> bool:
+    """Say whether there is any call of a session; no batch is taken apart for it."""
+    found = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM failed WHERE session = ?1) "
+        "OR EXISTS (SELECT 1 FROM well WHERE session = ?1)",
+        (session,),
+    )
+    return bool(found.get)
+
+
 def trim(connection: apsw.Connection, oldest: int) -> int:
     """Delete the calls before `oldest` (ms); return how many they were."""
     connection.execute(f"DELETE FROM failed WHERE at < ? AND {_OWN}", (oldest,))

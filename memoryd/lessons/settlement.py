@@ -5,7 +5,7 @@ each failing call at most once a lesson; relevance, patterns, stale lessons, arc
 events decides, by milliseconds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import apsw
 
@@ -17,6 +17,11 @@ from memoryd.lessons.row import STALE_AFTER, Lesson
 
 EVERYTHING = Reader(7, "include", ("*",), owner=True)
 _STEP = 0.05
+_CHARGEABLE = (
+    "type = 'error' AND origin = 'reflector' AND status IN ('active', 'stale') AND "
+    "(lesson.session IS NOT {session} OR EXISTS (SELECT 1 FROM injection i WHERE i.session = {session} "
+    "AND i.fingerprint = lesson.fingerprint AND i.project = lesson.project))"
+)
 
 
 def idle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
@@ -30,31 +35,62 @@ def idle(connection: apsw.Connection, session: str, now: int, *, ended: bool = F
 
 
 def rest(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
-    """Do what concerns the session in the caller's transaction; `now` may be a time that stands in its log.
+    """Do what concerns the session in the caller's transaction; `now` may be a time that stands in its log."""
+    rest_many(connection, ((session, now),), ended=ended)
 
-    Of most sessions nothing was told, and nothing was mended in them: what there is to do is asked at once.
+
+def rest_many(
+    connection: apsw.Connection, rests: Sequence[tuple[str, int]], *, ended: bool = False
+) -> None:
+    """Do the same for sessions with their times, each session once, in order.
+
+    Of most sessions nothing was told, nothing is held against what others taught, and nothing was mended in them:
+    what there is to do is asked at once. A lesson that gains is charged by nobody (its error never came back), so
+    that all can gain first.
     """
-    before, told, failed, mended, stale = connection.execute(
-        "SELECT (SELECT idle_at FROM session WHERE id = ?1), "
-        "EXISTS (SELECT 1 FROM injection WHERE session = ?1 AND final = 0), "
-        "EXISTS (SELECT 1 FROM failed WHERE session = ?1), EXISTS (SELECT 1 FROM fix WHERE session = ?1), "
-        "EXISTS (SELECT 1 FROM lesson WHERE status = 'stale')",
-        (session,),
-    ).get
-    if told:
-        settle(connection, session, now, ended=ended)
-    else:
-        _idle(connection, session, now, ended=ended)
-    if failed:
-        charged = charge(connection, session, now)
-        boost(connection, session, before)
+    if not rests:
+        return
+    boost(connection, [session for session, _ in rests])
+    connection.executemany(
+        "UPDATE session SET idle_at = ?, ended = max(ended, ?) WHERE id = ?",
+        [(now, ended, session) for session, now in rests],
+    )
+    todo = _todo(connection, [session for session, _ in rests])
+    mines = settings.on(connection, "patternminer_enabled")
+    stale = connection.execute("SELECT EXISTS (SELECT 1 FROM lesson WHERE status = 'stale')").get
+    for session, now in rests:
+        told, charges, mended = todo[session]
+        if told:
+            settle(connection, session, now, ended=ended)
+        charged = charge(connection, session, now) if charges else []
         suggest.leave(connection, session, charged)
-    if mended:
-        promote.promote(connection, session, now)
-    for project in _projects(connection, session):
-        promote.mine(connection, project, now)
-    if stale:
-        archive.archive(connection, now)
+        stale = stale or charged
+        if mended:
+            promote.promote(connection, session, now)
+        for project in _projects(connection, session) if mines else ():
+            promote.mine(connection, project, now)
+        if stale:
+            archive.archive(connection, now)
+
+
+def _todo(
+    connection: apsw.Connection, sessions: Sequence[str]
+) -> dict[str, tuple[bool, bool, bool]]:
+    """Return of each session whether an outcome is open, a lesson may be charged, something was mended."""
+    found = connection.execute(
+        f"WITH s(id) AS (VALUES {_rows(sessions)}) SELECT s.id, "
+        "EXISTS (SELECT 1 FROM injection WHERE session = s.id AND final = 0), "
+        "EXISTS (SELECT 1 FROM failed f CROSS JOIN lesson USING (project) WHERE f.session = s.id "
+        f"AND lesson.fingerprint = f.error AND {_CHARGEABLE.format(session='s.id')}), "
+        "EXISTS (SELECT 1 FROM fix WHERE session = s.id) FROM s",
+        sessions,
+    )
+    return {str(name): (bool(a), bool(b), bool(c)) for name, a, b, c in found}
+
+
+def _rows(sessions: Sequence[str]) -> str:
+    """Return a row a session as SQL: bound one by one, since JSON cannot hold each of their names."""
+    return ",".join(["(?)"] * len(sessions))
 
 
 def settle(connection: apsw.Connection, session: str, now: int, *, ended: bool = False) -> None:
@@ -108,10 +144,8 @@ def _recurring(connection: apsw.Connection, session: str) -> Iterable[Lesson]:
     """Return the lessons of the session's errors, but for those that it taught and was not told."""
     return row.select(
         connection,
-        "type = 'error' AND origin = 'reflector' AND status IN ('active', 'stale') AND "
         "(project, fingerprint) IN (SELECT project, error FROM failed WHERE session = ?1) AND "
-        "(session IS NOT ?1 OR EXISTS (SELECT 1 FROM injection i WHERE i.session = ?1 "
-        "AND i.fingerprint = lesson.fingerprint AND i.project = lesson.project))",
+        + _CHARGEABLE.format(session="?1"),
         (session,),
     )
 
@@ -159,29 +193,30 @@ def _charged(
     return fresh
 
 
-def boost(connection: apsw.Connection, session: str, before: int | None = None) -> None:
-    """Raise the relevance of the session's own lessons whose error never came back, as far as they can see.
+def boost(connection: apsw.Connection, sessions: Sequence[str]) -> None:
+    """Raise the relevance of the sessions' own lessons whose error never came back, as far as they can see.
 
-    `before`: when the session was idle last. Where a lesson's readers have seen nothing of it since, nothing is
-    raised: what made it idle again is above them.
+    Before it is written down that they are idle. Where a lesson's readers have seen nothing of its session since it
+    was idle last, nothing is raised: what made it idle again is above them.
     """
     connection.execute(
-        "UPDATE lesson SET relevance = min(1.0, round(relevance + ?3, 4)) "
-        "WHERE type = 'error' AND origin = 'reflector' AND status = 'active' AND session = ?1 "
-        "AND fingerprint IN (SELECT error FROM failed WHERE session = ?1) "
-        "AND NOT EXISTS (SELECT 1 FROM failed c WHERE c.error = lesson.fingerprint "
-        "AND c.project = lesson.project AND c.level <= lesson.level AND c.untrusted <= lesson.untrusted "
-        "AND c.log || char(0) || c.n || char(0) || c.block <> coalesce(lesson.call, '')) "
-        "AND (EXISTS (SELECT 1 FROM failed n WHERE n.session = ?1 AND n.at > ?2 "
-        "AND n.level <= lesson.level AND n.untrusted <= lesson.untrusted) "
-        "OR EXISTS (SELECT 1 FROM well n WHERE n.session = ?1 AND n.until > ?2 "
-        "AND n.level <= lesson.level AND n.untrusted <= lesson.untrusted))",
-        (session, -1 if before is None else before, _STEP),
+        f"WITH s(id) AS (VALUES {_rows(sessions)}) "
+        "UPDATE lesson SET relevance = min(1.0, round(relevance + ?, 4)) WHERE row IN ("
+        "SELECT l.row FROM s CROSS JOIN failed f ON f.session = s.id "
+        "CROSS JOIN lesson l ON l.fingerprint = f.error AND l.session = s.id "
+        "LEFT JOIN session ON session.id = s.id "
+        "WHERE l.type = 'error' AND l.origin = 'reflector' AND l.status = 'active' "
+        "AND NOT EXISTS (SELECT 1 FROM failed c WHERE c.error = l.fingerprint "
+        "AND c.project = l.project AND c.level <= l.level AND c.untrusted <= l.untrusted "
+        "AND c.log || char(0) || c.n || char(0) || c.block <> coalesce(l.call, '')) "
+        "AND (EXISTS (SELECT 1 FROM failed n WHERE n.session = s.id AND n.at > coalesce(idle_at, -1) "
+        "AND n.level <= l.level AND n.untrusted <= l.untrusted) "
+        "OR EXISTS (SELECT 1 FROM well n WHERE n.session = s.id AND n.until > coalesce(idle_at, -1) "
+        "AND n.level <= l.level AND n.untrusted <= l.untrusted)))",
+        (*sessions, _STEP),
     )
 
 
 def _projects(connection: apsw.Connection, session: str) -> list[str]:
-    if not settings.on(connection, "patternminer_enabled"):
-        return []
     found = connection.execute("SELECT DISTINCT project FROM call WHERE session = ?", (session,))
     return [str(project) for (project,) in found]

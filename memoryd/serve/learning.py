@@ -118,8 +118,8 @@ class Learner:
         if ripe or (done and retention.due(self.connection, now)):
             try:
                 with db.unsynced(self.connection):
-                    for session, last in ripe:
-                        settlement.rest(self.connection, session, last + self.idle_after)
+                    rests = [(session, last + self.idle_after) for session, last in ripe]
+                    settlement.rest_many(self.connection, rests)
                     if done:
                         retention.expire(self.connection, now)
             except BaseException:

@@ -112,6 +112,8 @@ def _moved(
     passage = next((one for one in told.heard if one.made), None)
     if passage is None:
         return None
+    if not calls.of_session(connection, passage.session):
+        return None  # nearly always: a new log is of a new session
     n, block, *_ = passage.made[0]
     found = connection.execute(
         "SELECT log FROM call WHERE session = ? AND n = ? AND block = ? AND fingerprint = ?",

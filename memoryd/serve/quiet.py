@@ -52,16 +52,19 @@ class Quiet:
         """Take the sessions whose time has come, `most` of them; the caller lets them rest. Raises: apsw.Error."""
         self._gather()
         found: dict[str, Rested] = {}
-        while len(found) < most and (due := self.due()) is not None and due <= now:
-            session = heapq.heappop(self._line)[1]
-            last = self._news(session)
-            if session not in found and last is not None:
-                found[session] = Rested(session, last)
+        while len(found) < most and (first := self._first()) is not None and first[0] <= now:
+            heapq.heappop(self._line)
+            found.setdefault(first[1].session, first[1])
         return list(found.values())
 
     def due(self) -> int | None:
         """Return when (ms) the next session's time comes; None: nobody has news. Raises: apsw.Error."""
         self._gather()
+        first = self._first()
+        return None if first is None else first[0]
+
+    def _first(self) -> tuple[int, Rested] | None:
+        """Return who stands first, and when its time comes."""
         while self._line:
             at, session = self._line[0]
             last = self._news(session)
@@ -70,7 +73,7 @@ class Quiet:
             elif (due := self._due(session, last)) > at:
                 heapq.heapreplace(self._line, (due, session))
             else:
-                return at
+                return at, Rested(session, last)
         return None
 
     def _gather(self) -> None:

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memoryd import db
 from memoryd.errors import MemorydError
 from memoryd.labels import Label
-from memoryd.lessons import ledger, proposals, retrospective, tools
+from memoryd.lessons import ledger, proposals, retrospective, settlement, tools
 from memoryd.lessons.confidence import confidence
 from memoryd.lessons.failure import Outcome, describe
 from memoryd.lessons.fingerprint import normal
 from memoryd.lessons.observe import observe, observe_many
 from memoryd.lessons.pairing import Seen
 from memoryd.lessons.reader import Reader
-from tests.support.teaching import LOW, OWNER, TS2304, World
+from tests.support.teaching import HOUR, LOW, OWNER, TS2304, World
 
 ERRORS = (
     TS2304,
@@ -84,6 +85,34 @@ def test_trace_predicts_exactly_the_next_block(states):
         assert planned.tokens <= planned.cap or not planned.shown
         seen += len(planned.shown)
     assert seen * 10 > states
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sessions_that_come_to_rest_together_do_what_they_do_one_by_one(seed):
+    alone, together = World(), World()
+    told = [f"s{number}" for number in range(4)] + ["s\0a", "s\0b"]
+    for world in (alone, together):
+        chance = random.Random(seed)
+        world.connection.execute("UPDATE setting SET value = '1' WHERE key LIKE 'patternminer%'")
+        world.connection.execute("UPDATE setting SET value = '0.01' WHERE key LIKE 'archive%'")
+        live(world, chance, 60, chance.choice((LOW, Label(1, False))))
+        world.fail("s\0a", text=ERRORS[seed % 5], command="make")
+        world.fail("s\0b", text=f"zsh: command not found: tool{seed}", command="make")
+        live(world, chance, 20)
+        world.fail("s1", text=ERRORS[0])
+    named = (
+        "SELECT max(relevance) FROM lesson WHERE session = 's' || char(0) || 'b' AND type = 'error'"
+    )
+    before = together.connection.execute(named).get
+    rests = [(session, alone.now + HOUR * n) for n, session in enumerate(told)]
+    with db.transaction(alone.connection), db.transaction(together.connection):
+        for session, at in rests:
+            settlement.rest(alone.connection, session, at)
+        settlement.rest_many(together.connection, rests)
+        settlement.rest_many(together.connection, [])
+    assert together.dump() == alone.dump()
+    assert together.all("SELECT id FROM session WHERE idle_at IS NULL") == []
+    assert together.connection.execute(named).get == pytest.approx(before + 0.05)
 
 
 def everything(world: World, reader: Reader) -> list[Any]:

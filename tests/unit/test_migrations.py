@@ -3,6 +3,7 @@
 import apsw
 import pytest
 
+from etc import whole
 from memoryd import migrations
 from memoryd.errors import ConfigError, Internal
 
@@ -64,3 +65,53 @@ def test_numbers_with_a_gap_are_a_fault_of_ours(tmp_path, monkeypatch):
     monkeypatch.setattr(migrations, "files", lambda package: tmp_path)
     with pytest.raises(Internal, match="gap"):
         migrations.steps("x")
+
+
+def everything(connection):
+    """What lies in a database, in the order in which it lies, but not on which page."""
+    made = list(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
+    tables = [name for kind, name, _, _ in made if kind == "table"]
+    rows = {name: list(connection.execute(f"SELECT * FROM {name}")) for name in tables}
+    return made, rows, connection.pragma("user_version")
+
+
+def test_a_new_database_of_lessons_is_made_from_what_the_steps_come_to(connection):
+    assert whole.PATH.read_text("utf-8") == whole.text(), "remedy: python etc/whole.py"
+    assert migrations.apply(connection, "lessons") == 10
+    steps = apsw.Connection(":memory:")
+    assert migrations.apply(steps, "lessons", at_once=False) == 10
+    made, rows, version = everything(connection)
+    assert (made, rows, version) == everything(steps)
+    assert version == 10
+    assert {name: len(found) for name, found in rows.items() if found} == {
+        "schema_version": 10, "metric": 22, "setting": 9,
+    }  # fmt: skip
+    assert migrations.apply(connection, "lessons") == 0
+    steps.close()
+
+
+def test_a_step_that_is_newer_than_the_whole_follows_it(connection, monkeypatch):
+    newer = migrations.Step(11, "newer", "ALTER TABLE lesson ADD COLUMN newer TEXT;")
+    known = migrations.steps("lessons")
+    monkeypatch.setattr(migrations, "steps", lambda database: (*known, newer))
+    assert migrations.apply(connection, "lessons") == 11
+    assert list(connection.execute("SELECT newer FROM lesson")) == []
+    assert list(connection.execute("SELECT max(number), name FROM schema_version")) == [
+        (11, "newer")
+    ]
+
+
+def test_a_whole_that_fails_leaves_nothing_of_itself(connection, monkeypatch):
+    monkeypatch.setattr(migrations, "_whole", lambda database: "CREATE TABLE a(x); CREATE TABLE a;")
+    with pytest.raises(apsw.SQLError):
+        migrations.apply(connection, "lessons")
+    assert tables(connection) == set()
+    assert connection.pragma("user_version") == 0
+
+
+@pytest.mark.parametrize("there", ["CREATE TABLE mine(x)", "PRAGMA user_version = 3"])
+def test_only_an_empty_database_is_made_at_once(connection, monkeypatch, there):
+    connection.execute(there)
+    monkeypatch.setattr(migrations, "_whole", lambda database: pytest.fail("it is not empty"))
+    monkeypatch.setattr(migrations, "_apply_one", lambda *_: None)
+    migrations.apply(connection, "lessons")

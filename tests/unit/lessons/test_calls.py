@@ -48,6 +48,15 @@ def test_what_went_well_lies_together_and_is_shown_apart(connection):
     ]
 
 
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_session_is_known_by_any_call_of_it(connection, ok):
+    assert not calls.of_session(connection, "s")
+    one = seen(1, ok=ok, session="s")
+    calls.put(connection, [one], {} if ok else {0: ("e" * 16, "test")})
+    assert calls.of_session(connection, "s")
+    assert not calls.of_session(connection, "t")
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -370,6 +370,25 @@ def test_a_kill_inside_a_step_leaves_a_database_that_the_next_start_brings_up_u0
     assert len(cut) >= 4  # the kills fell into different steps
 
 
+def test_a_kill_while_a_new_database_is_made_leaves_none_or_all_of_it_u04(tmp_path: Path):
+    left = set()
+    for statement in (1, 2, 6, 7, 8, 9, 20, 44, 46, 48, 50, 52, 120):
+        path = tmp_path / str(statement) / store.NAME
+        path.parent.mkdir()
+        killed = opened_and_killed_at(path, statement) == -signal.SIGKILL
+        look = apsw.Connection(str(path))
+        tables = look.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").get
+        left.add((killed, look.pragma("user_version"), tables))
+        look.close()
+        connection = store.opened(path)
+        assert connection.pragma("user_version") == migrations.latest("lessons")
+        assert connection.execute("SELECT count(*) FROM schema_version").get == 10
+        assert connection.pragma("journal_mode") == "wal"
+        connection.close()
+        assert (path.stat().st_mode & 0o777) == 0o600
+    assert left == {(True, 0, 0), (True, 10, 17), (False, 10, 17)}
+
+
 def test_a_step_that_fails_on_what_it_finds_is_named_and_tried_once_u05(
     tmp_path: Path, monkeypatch
 ):
