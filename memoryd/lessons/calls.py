@@ -44,7 +44,7 @@ def put(
     if well:
         connection.executemany(
             "INSERT INTO well(log, session, project, level, untrusted, n, last, at, until, prints, "
-            "calls) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "calls) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(? AS TEXT))",
             [row for _, run in groupby(well, _together) for row in _rows(list(run))],
         )
 
@@ -124,8 +124,12 @@ def delete(connection: apsw.Connection, places: Sequence[tuple[str, int, int]]) 
         connection.execute("DELETE FROM well WHERE log = ? AND calls = '[]'", (log,))
 
 
-def _rows(batch: list[Seen]) -> Iterable[tuple[str | int | bool, ...]]:
-    """Yield the rows of calls that are of one log, session, project and label: mostly one."""
+def _rows(batch: list[Seen]) -> Iterable[tuple[str | int | bool | bytes, ...]]:
+    """Yield the rows of calls that are of one log, session, project and label: mostly one.
+
+    The last column is the JSON as it was encoded: to make text of it, for SQLite to be given UTF-8 again, costs as
+    much as to encode it.
+    """
     times = [seen.at for seen in batch]
     if max(times) - min(times) <= DAY:
         yield _row(batch, times)
@@ -148,12 +152,12 @@ def _days(seens: Iterable[Seen]) -> Iterable[list[Seen]]:
         yield run
 
 
-def _row(seens: list[Seen], times: list[int]) -> tuple[str | int | bool, ...]:
+def _row(seens: list[Seen], times: list[int]) -> tuple[str | int | bool | bytes, ...]:
     numbers = [seen.n for seen in seens]
     first = seens[0]
     return (
         *(first.log, first.session, first.project, *first.label),
         *(min(numbers), max(numbers), min(times), max(times)),
         " ".join([seen.fingerprint for seen in seens]),
-        _json([*map(_named, seens)]).decode(),
+        _json([*map(_named, seens)]),
     )

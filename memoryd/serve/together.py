@@ -88,7 +88,8 @@ class Lesson:
     def end(self) -> None:
         """Learn from what was taken, in its order."""
         seens = self._gathered.seen()
-        self.news.update(seen.session for seen in seens)
+        sessions = {one.passage.session for one in self._gathered.heard if one.answers}
+        self.news |= sessions
         found = failures(seens)
         names = self._gathered.pairings
         rests, first = self._rests, 0
