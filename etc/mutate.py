@@ -41,6 +41,7 @@ PAGE = ROOT / "docs" / "mutation.md"
 LEAST = 0.9
 TESTS = {
     "memoryd.labels": ["unit/test_labels.py", "unit/test_fold.py"],
+    "memoryd.fold": ["unit/test_fold.py", "property/test_fold.py"],
     "memoryd.sources.lines": ["unit/sources/test_reading_blocks.py", "unit/sources/test_lines.py"],
     "memoryd.index.building": ["unit/index/test_building.py", "unit/index/test_lineage.py"],
     "memoryd.index.swap": ["unit/index/test_swap.py"],
@@ -48,10 +49,29 @@ TESTS = {
     "memoryd.protocol": ["unit/test_protocol.py"],
     "memoryd.notes.check": ["unit/notes/test_each_check.py", "unit/notes/test_check.py"],
     "memoryd.broker.grants": ["unit/broker", "unit/serve/test_gate.py"],
+    "memoryd.index.retelling": [
+        "unit/index/test_trail.py",
+        "unit/serve/test_learning.py",
+        "unit/index/test_deciding.py",
+    ],
+    "memoryd.lessons.passage": [
+        "property/test_passages.py",
+        "unit/lessons/test_pairing.py",
+        "unit/index/test_trail.py",
+        "unit/lessons/test_observing.py",
+        "unit/serve/test_learning.py",
+    ],
+    "memoryd.lessons.pairing": [
+        "property/test_passages.py",
+        "unit/lessons/test_pairing.py",
+        "unit/lessons/test_observing.py",
+        "unit/serve/test_learning.py",
+    ],
     "memoryd.lessons.gate": ["unit/lessons/test_gate.py", "unit/lessons/test_verdicts.py"],
     "memoryd.lessons.settlement": [
         "unit/lessons/test_settling.py",
         "unit/lessons/test_lifecycle.py",
+        "property/test_lessons.py",
     ],
 }
 AT_IMPORT = {"memoryd.broker.grants": {"_row", "_of_notes"}}

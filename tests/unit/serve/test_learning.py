@@ -496,6 +496,20 @@ def test_a_clock_that_was_set_back_does_not_keep_calls_for_ever(room: Classroom)
     assert room.rows("SELECT count(*) FROM call") == [(0,)]
 
 
+def test_logs_learned_from_in_one_step_rest_where_their_own_records_say(room: Classroom):
+    for name in "abc":
+        script = Script(f"s{name}", f"/w/{name}").fail("make").edit().good("make").end()
+        room.write(f"{name}.jsonl", script.good("ls").later(1_000_000).good("pwd"))
+    room.read()
+    assert room.learner.step() is False
+    rested = START + 10_000 + 900_000
+    assert room.rows("SELECT id, ended, idle_at FROM session ORDER BY id") == [
+        (f"s{name}", 1, rested) for name in "abc"
+    ]
+    pattern = "SELECT project FROM lesson WHERE type = 'pattern' ORDER BY project"
+    assert room.rows(pattern) == [(f"/w/{name}",) for name in "abc"]
+
+
 def test_words_alone_are_not_handed_on_but_a_long_silence_before_them_is(room: Classroom):
     script = Script("s1").fail().owner("one").owner("two").later(1_000_000).owner("three").end()
     room.write("a.jsonl", script)
