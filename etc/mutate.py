@@ -53,6 +53,7 @@ TESTS = {
         "unit/index/test_trail.py",
         "unit/serve/test_learning.py",
         "unit/index/test_deciding.py",
+        "unit/index/test_lineage.py",
     ],
     "memoryd.lessons.passage": [
         "property/test_passages.py",

@@ -100,10 +100,11 @@ class Passage(NamedTuple):
         places = [at for at, call in enumerate(self.made) if first <= call[0] < end]
         moved = {at: now for now, at in enumerate(places)}
 
-        def told(call: int | str) -> int | str:
-            return call if isinstance(call, str) else moved.get(call, self.made[call][2])
-
-        answers = [(told(one[0]), *one[1:]) for one in self.answers if first <= one[1] < end]
+        answers = [
+            (_moved(one[0], moved, self.made), *one[1:])
+            for one in self.answers
+            if first <= one[1] < end
+        ]
         answered = {one[0] for one in answers}
         last = {self.made[at][2]: now for at, now in moved.items()}
         return self._replace(
@@ -115,6 +116,11 @@ class Passage(NamedTuple):
             open=[now for now in last.values() if now not in answered],
             marks=[mark for mark in self.marks if first <= mark.n < end],
         )
+
+
+def _moved(call: int | str, moved: Mapping[int, int], made: Sequence[Made]) -> int | str:
+    """Return a call's new place, or its id where it stands before."""
+    return call if isinstance(call, str) else moved.get(call, made[call][2])
 
 
 def passage(

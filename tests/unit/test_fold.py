@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memoryd import config
-from memoryd.fold import State, begin, call_hash, fold, fold_all
+from memoryd.fold import Event, State, begin, call_hash, fold, fold_all
 from memoryd.labels import Label, LabelError
 from memoryd.records import (
     About,
@@ -358,6 +358,48 @@ def test_records_that_are_folded_together_tell_the_label_before_each():
     assert [(row[0].n, row[2]) for row in found.rows] == [
         *((0, LOW), (1, LOW), (2, TRUSTED), (4, TRUSTED)),
     ]
+
+
+def test_records_that_are_folded_together_hand_over_their_results_in_order():
+    records = log(
+        called("Read", "A"), [Returned(0, "A"), said(), Returned(1, "B")], Returned(0, None)
+    )
+    found = fold_all(begin(RULES), records, RULES, False)
+    assert found.results == [(1, Returned(0, "A")), (1, Returned(1, "B")), (2, Returned(0, None))]
+
+
+def test_a_step_is_noted_only_where_the_join_of_a_logs_own_events_rises():
+    records = log(
+        *(called("Read", "A"), Returned(0, "A")),
+        *(called("Read", "B"), Returned(0, "B")),
+        *(called("WebFetch", "C", url="https://a.example"), Returned(0, "C")),
+        *(called("Read", "D", file_path=".env"), Returned(0, "D")),
+        *(called("Read", "E"), Returned(0, "E")),
+    )
+    state = begin(RULES)
+    fold_all(state, records, RULES, False)
+    assert state.steps == [
+        (1, TRUSTED.level, False),
+        (5, TRUSTED.level, True),
+        (7, SECRET, True),
+    ]
+
+
+def test_a_call_whose_stored_id_comes_again_is_worth_what_both_are():
+    state = begin(RULES)
+    state.calls[call_hash("A")] = Label(SECRET, False)
+    fold_all(state, log(called("Read", "A"), Returned(0, "A")), RULES, False)
+    assert state.label.level == SECRET
+
+
+def test_an_id_of_any_letters_is_remembered_by_eight_bytes():
+    assert len(call_hash("a\ud800")) == 8 == len(call_hash("A"))
+    assert call_hash("a\ud800") != call_hash("a?")
+
+
+def test_what_may_be_kept_of_a_forgotten_event_names_nothing():
+    event = Event(1, 2, (0, 0), ":x", True, 3, True, ("/a",))
+    assert event.bare() == Event(1, 2, None, None, True, 3, True)
 
 
 def test_the_trail_puts_a_link_before_the_records_items():

@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from memoryd import config
@@ -10,7 +11,7 @@ from memoryd.fold import Event, Folded, State
 from memoryd.index.lineage import NOTHING
 from memoryd.index.listening import Retelling
 from memoryd.index.overrides import Forget
-from memoryd.index.retelling import heard
+from memoryd.index.retelling import again, heard
 from memoryd.index.table import Folding, Log, Place
 from memoryd.index.tombs import Tomb
 from memoryd.index.trail import FORGOTTEN, take
@@ -19,6 +20,7 @@ from memoryd.labels import Label
 from memoryd.lessons.passage import Mark
 from memoryd.records import Brought, Called, Kind, Record, Returned, Said, Unreadable
 from memoryd.rules import Rules
+from tests.support.classroom import Classroom, Script
 
 RULES = Rules(config.parse("", Path("/x.toml")).config, state=Path("/s"), home=Path("/home/ada"))
 SETTINGS = SimpleNamespace(max_level=1, rules=RULES, pause=1_000)
@@ -92,10 +94,10 @@ MOST = Label(1, True)
 """What may just be told: at `max_class`."""
 
 
-def told(records, labels, skip=(), tomb=None):
+def told(records, labels, skip=(), tomb=None, last_ts=50):
     """Return what is handed on of records whose calls have the first labels, where the last one stands after all."""
     turn = Turn(
-        Log(1, 1, Place("codex", "/r", "a"), "a", last_ts=50),
+        Log(1, 1, Place("codex", "/r", "a"), "a", last_ts=last_ts),
         Folding(State(labels[-1])),
         False,
         0,
@@ -157,3 +159,36 @@ def test_words_alone_are_handed_on_after_a_pause_only():
     (found,) = told(quiet, [LOW] * 4)
     assert found.marks == [Mark(2, "quiet", 2_052)]
     assert told(quiet[:2], [LOW] * 3) == []
+
+
+def test_a_log_is_quiet_from_its_first_time_and_rests_where_it_says_so():
+    said, first = Record(0, 90, [Said(0, Kind.OWNER, "x")]), answered(1, None)
+    call, end = answered(2, 95), Record(3, None, [], rest="end")
+    (found,) = told([first, call, end], [LOW] * 4, last_ts=None)
+    assert found.marks == [Mark(2, "quiet", 95), Mark(3, "end", 95)]
+    (found,) = told([said, call], [LOW] * 3, last_ts=None)
+    assert found.marks == []
+    (found,) = told([Record(0, 90, [], rest="idle")], [LOW] * 2, last_ts=None)
+    assert found.marks == [Mark(0, "quiet", 90), Mark(0, "idle", 90)]
+    (found,) = told([Record(0, 60, [], rest="idle"), call], [LOW] * 3)
+    assert found.marks == [Mark(0, "idle", 60)]
+
+
+def test_what_is_skipped_or_forgotten_alone_is_left_out_each():
+    records = [answered(n, n) for n in range(3)]
+    (copied,) = told(records, [LOW] * 4, skip=[0])
+    assert [n for n, *_ in copied.made] == [1, 2]
+    tomb = Tomb((Forget("codex", "/r", "a", first=2, last=2),))
+    (forgotten,) = told(records, [LOW] * 4, tomb=tomb)
+    assert [n for n, *_ in forgotten.made] == [0, 1]
+
+
+def test_a_log_that_cannot_be_found_again_is_not_told(user_home):
+    with Classroom(user_home) as room:
+        room.write("a.jsonl", Script("s1").fail())
+        room.read()
+        ((key, known),) = room.index.known().items()
+        for place in (known.place._replace(source="none"), known.place._replace(root="/none")):
+            gone = msgspec.structs.replace(known, place=place)
+            with pytest.raises(FileNotFoundError):
+                list(again(room.learner.settings, key, gone))

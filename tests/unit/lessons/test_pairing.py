@@ -62,6 +62,7 @@ def test_of_a_very_long_value_only_the_beginning_is_looked_at():
         (" " * 500, ""),
         (" " * 600 + "\n" + "a b", "a b"),
         ("a b\ud800", "a b?"),
+        ("x" * 200 + "\n" + " " * 299 + "y", "x" * 199 + "…"),
         ("x" * 190 + "\n" + " " * 400 + "y" * 20, "x" * 190 + " " + "y" * 8 + "…"),
     ],
 )
@@ -79,6 +80,10 @@ def test_a_text_becomes_one_line_of_at_most_two_hundred_characters(text, found):
         (b"", ""),
         (b'{"output":{"output":{"output":{"output":{"output":"deep"}}}}}', ""),
         (b'{"output":{"output":{"output":{"output":"deep"}}}}', "deep"),
+        (b'[[{"text":"x"}]]', "x"),
+        (b'[[[[{"text":"x"}]]]]', ""),
+        (b"{bad", ""),
+        (b'"{\\"output\\":{\\"output\\":{\\"output\\":\\"x\\"}}}"', "x"),
         (b'"{\\"output\\": 1"', '{"output": 1'),
         (b'"{\\"odd\\": 1}"', '{"odd": 1}'),
         (b'{"output":"{\\"output\\":\\"x\\"}"}', '{"output":"x"}'),
@@ -201,3 +206,73 @@ def test_a_passage_tells_how_much_it_holds_and_where_it_begins():
     assert of("-a", "b", first=4).first == 4
     assert empty.between(0, 1).marks == []
     assert empty.between(1, 2).marks == marks
+
+
+def test_a_part_of_a_passage_answers_calls_that_stand_before_it():
+    whole = of("a", "-a", "b", "-b")
+    assert pairs(of("a"), whole.between(1, 4)) == [(0, "run 0"), (2, "run 2")]
+    assert pairs(whole.between(0, 1), whole.between(1, 3), whole.between(3, 9), apart=True) == [
+        (0, "run 0"),
+        (2, "run 2"),
+    ]
+    assert whole.between(1, 4).plain is False
+    assert whole.between(2, 4).plain is True
+
+
+def test_of_what_went_well_no_text_is_kept_and_no_project_is_no_name():
+    call = Called(0, "a", "Edit", {})
+    back = [(1, Returned(0, "a", ok=True, told=Raw(b'"x"')))]
+    around = Around({0: 1, 1: 2}, {0: PLAIN, 1: PLAIN})
+    found = passage(("s", None), [(Record(0, 1, [call]), call, PLAIN)], back, around)
+    assert (found.answers[0][3], found.project) == (None, "")
+
+
+SAID = Raw(b'"make: *** Error 2"')
+
+
+def seen_of(tool, args, ok, *, called_at=5, answered_at=7, told_of=SAID):
+    """Return what is seen of a call that stands in one passage and its result that stands in the next."""
+    pairing, together = Pairing("log", "s"), Gathering()
+    call = Called(3, "a", tool, args)
+    around = Around({1: called_at, 2: answered_at}, {1: PLAIN, 2: Label(1, False)}, {2: 9})
+    pairing.gather(
+        together, passage(("s", "/p"), [(Record(1, 5, [call]), call, PLAIN)], [], around)
+    )
+    back = [(2, Returned(0, "a", ok=ok, told=told_of))]
+    pairing.gather(together, passage(("s", "/p"), [], back, around), 1_000)
+    (found,) = together.seen()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "ok", "text"),
+    [
+        ("Edit", {"a": "x"}, False, "make: *** Error 2"),
+        ("Bash", {"command": "cat x"}, False, "make: *** Error 2"),
+        ("Bash", {"command": "make"}, None, "make: *** Error 2"),
+        ("Bash", {"command": "cat x"}, None, ""),
+        ("Edit", {"a": "x"}, None, ""),
+        ("Bash", {"command": "make"}, True, ""),
+    ],
+)
+def test_a_result_is_read_where_it_failed_or_a_command_may_have(tool, args, ok, text):
+    assert seen_of(tool, args, ok).text == text
+
+
+def test_a_call_is_told_in_short_under_its_tools_clean_name():
+    assert seen_of("Bash", {"command": "x" * 300}, True).summary == "x" * 199 + "…"
+    assert seen_of("B\ud800", {"a": "x"}, True).tool == "B?"
+    pairing, together = Pairing("log", "s"), Gathering()
+    call = Called(0, "a", "B\ud800", {})
+    around = Around({0: 1}, {0: PLAIN})
+    calls = [(Record(0, 1, [call]), call, PLAIN)]
+    pairing.gather(together, passage(("s", ""), calls, [(0, Returned(1, "a", ok=True))], around))
+    assert [seen.tool for seen in together.seen()] == ["B?"]
+    assert seen_of("Read", {"path": "x"}, True).summary == ""
+    assert seen_of("Read", {"path": "x"}, False).summary == "x"
+
+
+def test_a_call_has_the_time_of_its_result_else_its_own_else_the_newest_before():
+    assert seen_of("Bash", {}, True).at == 7
+    assert seen_of("Bash", {}, True, answered_at=None).at == 5
+    assert seen_of("Bash", {}, True, answered_at=None, called_at=None).at == 9

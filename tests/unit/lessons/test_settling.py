@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoryd.lessons import settings, tools
+from memoryd.lessons import settings, settlement, tools
 from tests.support.teaching import DAY, OWNER, TS2304, World
 
 TS6133 = "src/main.ts(9,1): error TS6133: 'bar' is declared but never read."
@@ -29,6 +29,15 @@ def test_the_session_that_taught_it_and_was_told_is_not_charged_for_what_failed_
     world.later(1_000).block("s1")
     world.idle("s1")
     assert held(world) == [(0,)]
+
+
+def test_a_session_that_is_settled_has_rested_then():
+    world = World()
+    world.fail("s1")
+    settlement.settle(world.connection, "s1", 5_000_000_000_000, ended=True)
+    assert world.all("SELECT idle_at, ended FROM session") == [(5_000_000_000_000, 1)]
+    settlement.settle(world.connection, "s1", 5_000_000_000_001)
+    assert world.all("SELECT idle_at, ended FROM session") == [(5_000_000_000_001, 1)]
 
 
 def test_a_session_that_has_ended_stays_ended():
