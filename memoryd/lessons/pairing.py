@@ -254,6 +254,6 @@ def _text(value: object, depth: int) -> str:
 
 def _inner(value: str) -> str:
     try:
-        return _text(_any.decode(value.encode("utf-8", "replace")), 1)
+        return _text(_any.decode(value), 1)
     except (msgspec.DecodeError, RecursionError):
         return value

@@ -390,6 +390,10 @@ def test_a_call_whose_stored_id_comes_again_is_worth_what_both_are():
     state.calls[call_hash("A")] = Label(SECRET, False)
     fold_all(state, log(called("Read", "A"), Returned(0, "A")), RULES, False)
     assert state.label.level == SECRET
+    state = begin(RULES)
+    state.calls[call_hash("A")] = Label(SECRET, False)
+    fold_all(state, log(Returned(0, "A")), RULES, False)
+    assert state.label == Label(SECRET, False)
 
 
 def test_an_id_of_any_letters_is_remembered_by_eight_bytes():

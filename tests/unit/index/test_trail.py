@@ -20,7 +20,7 @@ from memoryd.labels import Label
 from memoryd.lessons.passage import Mark
 from memoryd.records import Brought, Called, Kind, Record, Returned, Said, Unreadable
 from memoryd.rules import Rules
-from tests.support.classroom import Classroom, Script
+from tests.support.classroom import START, Classroom, Script
 
 RULES = Rules(config.parse("", Path("/x.toml")).config, state=Path("/s"), home=Path("/home/ada"))
 SETTINGS = SimpleNamespace(max_level=1, rules=RULES, pause=1_000)
@@ -192,3 +192,25 @@ def test_a_log_that_cannot_be_found_again_is_not_told(user_home):
             gone = msgspec.structs.replace(known, place=place)
             with pytest.raises(FileNotFoundError):
                 list(again(room.learner.settings, key, gone))
+
+
+def test_a_log_of_many_blocks_is_told_again_as_far_as_the_index_is_and_as_it_was_told(user_home):
+    script = Script("s1", at=START)
+    for number in range(1_500):
+        script.good(f"make {number}")
+    with Classroom(user_home) as room:
+        room.write("a.jsonl", script, upto=2_600)
+        room.index.sweep()
+        while room.index.catch_up()[1]:
+            pass
+        first = room.index.take_told()
+        room.append("a.jsonl", script, 2_600, 3_001)
+        ((key, known),) = room.index.known().items()
+        twice = list(again(room.learner.settings, key, known))
+    assert len(twice) > 1
+    assert (twice[0].first, twice[-1].end) == (0, 2_600)
+    assert [each.first for each in twice[1:]] == [each.end for each in twice[:-1]]
+    assert [one for each in twice for one in each.heard] == [
+        one for each in first for one in each.heard
+    ]
+    assert {each.written for each in twice} == {each.written for each in first}

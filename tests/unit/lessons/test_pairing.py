@@ -83,6 +83,7 @@ def test_a_text_becomes_one_line_of_at_most_two_hundred_characters(text, found):
         (b'[[{"text":"x"}]]', "x"),
         (b'[[[[{"text":"x"}]]]]', ""),
         (b"{bad", ""),
+        (b'"{\\"output\\":\\"\\\\ud800\\"}"', '{"output":"\\ud800"}'),
         (b'"{\\"output\\":{\\"output\\":{\\"output\\":\\"x\\"}}}"', "x"),
         (b'"{\\"output\\": 1"', '{"output": 1'),
         (b'"{\\"odd\\": 1}"', '{"odd": 1}'),
@@ -215,6 +216,8 @@ def test_a_part_of_a_passage_answers_calls_that_stand_before_it():
         (0, "run 0"),
         (2, "run 2"),
     ]
+    assert of("-x", "a", "-a", "b", "c").between(0, 4) == of("-x", "a", "-a", "b")
+    assert of("a", "b", "c").between(0, 2).open == [0, 1]
     assert whole.between(1, 4).plain is False
     assert whole.between(2, 4).plain is True
 
