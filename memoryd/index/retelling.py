@@ -56,14 +56,14 @@ def heard(
     called = [row for row in tale.rows if type(row[1]) is Called]
     after = dict(zip(times, [*tale.before[1:], turn.folding.state.label], strict=True))
     rests = _rests(log.last_ts, records, times, settings.pause)
-    above = None
-    if turn.folding.state.label.level > most:
+    above, rises = None, turn.folding.state.label.level > most
+    if rises:
         high = (record for record in records if after[record.n].level > most)
         above = next((one.n for one in high if one.n in rests.at or _tells(one)), None)
     if not (called or tale.results or rests.marks or above is not None):
         return []
     results = tale.results
-    if turn.folding.state.label.level > most:
+    if rises:
         called = [row for row in called if row[2].level <= most]
         results = [one for one in results if after[one[0]].level <= most]
     if skip or turn.tomb is not None:
