@@ -24,6 +24,9 @@ from memoryd.rules import Rules
 from memoryd.sources import ADAPTERS, LogFile, lines
 from memoryd.sources.lines import Position
 
+Times = Mapping[int, int | None]
+"""The time (ms) of each record, by its number, in order."""
+
 
 def folded(turn: Turn, records: Sequence[Record], rules: Rules, ids: Ids) -> Folded:
     """Fold records and return what came of them, their rows with the labels that they have in the index."""
@@ -42,7 +45,7 @@ def copied(turn: Turn, records: Sequence[Record]) -> set[int]:
 def heard(
     turn: Turn,
     records: Sequence[Record],
-    times: Mapping[int, int | None],
+    times: Times,
     told: tuple[Folded, Collection[int]],
     settings: Settings,
 ) -> list[Passage]:
@@ -74,7 +77,7 @@ def heard(
     return [passage((log.session, log.project), called, results, around, (rests.marks, above))]
 
 
-def _forgotten(turn: Turn, row: Row, times: Mapping[int, int | None]) -> bool:
+def _forgotten(turn: Turn, row: Row, times: Times) -> bool:
     n = row[0].n
     return turn.forgotten(n, row[1].block, times[n])
 
@@ -95,9 +98,7 @@ class _Rests(NamedTuple):
         return {mark.n for mark in self.marks}
 
 
-def _rests(
-    last: int | None, records: Sequence[Record], times: Mapping[int, int | None], pause: int
-) -> _Rests:
+def _rests(last: int | None, records: Sequence[Record], times: Times, pause: int) -> _Rests:
     """Return where a session rests whose newest time so far was `last`, and may be quiet for `pause` ms.
 
     Nobody knows for how long it was quiet before its first record with a call or a result.

@@ -49,7 +49,7 @@ from memoryd.index.identity import Seen
 from memoryd.index.kinship import Kinship
 from memoryd.index.lineage import NOTHING
 from memoryd.index.listening import Listener
-from memoryd.index.retelling import copied, folded, heard
+from memoryd.index.retelling import Times, copied, folded, heard
 from memoryd.index.rows import Counts, Row, Rows
 from memoryd.index.settings import Settings
 from memoryd.index.table import Folding, Log
@@ -226,11 +226,7 @@ def index_records(writer: Writer, turn: Turn, records: list[Record]) -> None:
 
 
 def _kept(
-    writer: Writer,
-    turn: Turn,
-    rows: list[Folded],
-    times: Mapping[int, int | None],
-    skip: Collection[int],
+    writer: Writer, turn: Turn, rows: list[Folded], times: Times, skip: Collection[int]
 ) -> list[Row]:
     """Return what is added of a fold's rows, and note of which tools its calls are.
 
