@@ -190,6 +190,7 @@ class Learner:
         """Return what to learn from now; where records before it are missing, those first."""
         if isinstance(given, dict):
             self._looked = True
+            naming.let_go(self.connection, self._places, given)
             for one in given.values():
                 self.quiet.written(one.session, one.seen.mtime_ns // 1_000_000)
             self._now = chain.from_iterable(

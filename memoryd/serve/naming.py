@@ -6,7 +6,7 @@ number (`0123456789ab.1`); calls that stand where they stood before are not lear
 new path whose first call is known of a log that is gone takes over that log's name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,6 +103,19 @@ def stands(last: LastCall, told: Told) -> bool:
 def forget(connection: apsw.Connection, key: int, home: Path) -> None:
     """Forget all that was learned from a log; in the caller's transaction."""
     forgetting.gone(connection, f"{key:012x}", None, home=home)
+
+
+def let_go(connection: apsw.Connection, places: Mapping[int, Place], there: Container[int]) -> None:
+    """Forget the open calls of logs that are not there: nothing answers them, and nobody could name them any more.
+
+    A log under another path is known again by a call that was answered; where it has none, these stay behind.
+    """
+    names = [place.name for key, place in places.items() if key not in there]
+    if names:
+        connection.execute(
+            "DELETE FROM waiting WHERE log IN (SELECT value FROM json_each(?))",
+            (msgspec.json.encode(names).decode(),),
+        )
 
 
 def _moved(

@@ -81,9 +81,12 @@ class Lesson:
         self._done[log] = n
 
     def end_before(self, told: Told) -> None:
-        """Learn from what was taken where it may tell what the log of `told` was called before."""
+        """Learn from what was taken where it may tell what the log of `told` was called before.
+
+        How far each log is learned from is stored too: under a name that a log has no more it would stay.
+        """
         if told.anew or naming.speaker(told) in self._sessions:
-            self.end()
+            self.save()
 
     def end(self) -> None:
         """Learn from what was taken, in its order."""

@@ -510,6 +510,36 @@ def test_logs_learned_from_in_one_step_rest_where_their_own_records_say(room: Cl
     assert room.rows(pattern) == [(f"/w/{name}",) for name in "abc"]
 
 
+def test_of_a_log_that_moved_before_its_first_answer_one_open_call_is_kept(room: Classroom):
+    script = Script("s1").good("make")
+    room.write("a.jsonl", script, upto=2)
+    room.learn()
+    assert [(call, said) for _, call, _, _, _, said, *_ in room.rows("SELECT * FROM waiting")] == [
+        ("c1", "make")
+    ]
+    (room.world.sessions / "a.jsonl").rename(room.world.sessions / "b.jsonl")
+    room.learn()
+    room.learn()
+    (key,) = room.index.known()
+    assert room.rows("SELECT log FROM waiting") == [(f"{key:012x}",)]
+    room.append("b.jsonl", script, 2, 3)
+    room.learn()
+    assert room.rows("SELECT log, summary FROM call") == [(f"{key:012x}", "make")]
+    assert room.rows("SELECT * FROM waiting") == []
+
+
+def test_a_log_that_moves_while_it_waits_to_be_learned_from_leaves_nothing_behind(room: Classroom):
+    room.write("a.jsonl", Script("s1").good("make").call("ls", ok=True), upto=4)
+    room.read()
+    (room.world.sessions / "a.jsonl").rename(room.world.sessions / "b.jsonl")
+    room.read()
+    room.learner.look(room.index.known())
+    room.study()
+    (key,) = room.index.known()
+    for table in ("progress", "waiting", "call"):
+        assert room.rows(f"SELECT DISTINCT log FROM {table}") == [(f"{key:012x}",)], table
+
+
 def test_words_alone_are_not_handed_on_but_a_long_silence_before_them_is(room: Classroom):
     script = Script("s1").fail().owner("one").owner("two").later(1_000_000).owner("three").end()
     room.write("a.jsonl", script)
