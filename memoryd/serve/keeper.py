@@ -311,7 +311,7 @@ class Keeper:
             if self._settled == 0:
                 log.info("read all that was there", **asdict(self._read))
             if self.listener is not None and self._settled < self._sweeps:
-                self.listener.look()
+                self.listener.look(all_read=True)
             self._settled = self._sweeps
 
     async def _serve(self, generation: str) -> None:

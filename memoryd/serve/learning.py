@@ -68,6 +68,7 @@ class Learner:
         self.quiet = Quiet(connection, self.idle_after)
         """Who may come to rest; to be told where others write into the database."""
         self._stumbled: set[int] = set()
+        self._whole: Snapshot | None = None
         self._looked = self._missed = False
         self._newest = int(connection.execute("SELECT coalesce(max(row), 0) FROM lesson").get)
         self._twice: dict[str, Pairing] = {}
@@ -81,9 +82,13 @@ class Learner:
                 self._queue.append(one)
             self._missed |= self.held >= MOST_HELD
 
-    def look(self, known: Snapshot) -> None:
-        """See, once all that was heard is learned from, that nothing up to `known` was missed."""
+    def look(self, known: Snapshot, *, all_read: bool = False) -> None:
+        """See, once all that was heard is learned from, that nothing up to `known` was missed.
+
+        `all_read`: every log that there is stands in `known`; what is not there has gone.
+        """
         self._queue.append(known)
+        self._whole = known if all_read else self._whole
         self._more, self._missed = True, False
 
     @property
@@ -190,7 +195,8 @@ class Learner:
         """Return what to learn from now; where records before it are missing, those first."""
         if isinstance(given, dict):
             self._looked = True
-            naming.let_go(self.connection, self._places, given)
+            if given is self._whole:
+                naming.let_go(self.connection, self._places, given)
             for one in given.values():
                 self.quiet.written(one.session, one.seen.mtime_ns // 1_000_000)
             self._now = chain.from_iterable(

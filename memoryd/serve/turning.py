@@ -23,8 +23,8 @@ class Listener(Protocol):
     def hear(self, told: list[Heard], *, more: bool) -> None:
         """Take over what was read and committed. `more`: there is more to read at once."""
 
-    def look(self) -> None:
-        """See that nothing was missed: everything on the disk is read."""
+    def look(self, *, all_read: bool = False) -> None:
+        """See that nothing was missed; `all_read`: everything on the disk is read."""
 
 
 class Turn(NamedTuple):

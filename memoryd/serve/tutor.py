@@ -95,10 +95,10 @@ class Tutor:
         """Say whether what was heard waits for more to come."""
         return self._gathers and learner.held < TOGETHER
 
-    def look(self) -> None:
-        """See that nothing was missed."""
+    def look(self, *, all_read: bool = False) -> None:
+        """See that nothing was missed. `all_read`: the index has read every log that there is."""
         if self._learner is not None:
-            self._learner.look(self._logs())
+            self._learner.look(self._logs(), all_read=all_read)
             self._wake.set()
 
     async def write(self, work: Callable[[apsw.Connection], Result]) -> Result:

@@ -118,7 +118,7 @@ class Classroom:
     def learn(self, now: int | None = None) -> None:
         """Read, learn, look for what was missed; at `now` let quiet sessions rest."""
         self.read()
-        self.learner.look(self.index.known())
+        self.learner.look(self.index.known(), all_read=True)
         self.study()
         if now is not None:
             while self.learner.due(now) == 0:

@@ -517,6 +517,9 @@ def test_of_a_log_that_moved_before_its_first_answer_one_open_call_is_kept(room:
     assert [(call, said) for _, call, _, _, _, said, *_ in room.rows("SELECT * FROM waiting")] == [
         ("c1", "make")
     ]
+    room.learner.look({})  # an index that is just being made knows nothing yet
+    room.study()
+    assert room.rows("SELECT count(*) FROM waiting") == [(1,)]
     (room.world.sessions / "a.jsonl").rename(room.world.sessions / "b.jsonl")
     room.learn()
     room.learn()
